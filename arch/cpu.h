@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Which bundles of instructions this CPU and operating system support.
+ */
+#ifndef HEED_CPU_H
+#define HEED_CPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The register words that detection looks at: cpuid leaves 0, 1 and 7 (subleaf 0), and XCR0 (0 where
+ * OSXSAVE is not set). */
+struct heed_x86_words {
+    uint32_t max_leaf, leaf1_ecx, leaf1_edx, leaf7_ebx;
+    uint64_t xcr0;
+};
+
+/* Bundles, each the first thing that is missing for it, or NULL if it is there. */
+struct heed_cpu {
+    const char *fma, *sse2, *avx2, *avx512, *neon;
+};
+
+/* A pure function, so that it can be tested on any CPU. */
+struct heed_cpu heed_cpu_from_x86(const struct heed_x86_words *words);
+
+struct heed_cpu heed_cpu_detect(void);
+
+#endif

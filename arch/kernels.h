@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ * The contract between src (what is computed) and arch (how one CPU computes a tile or a row).
+ *
+ * A kernel allocates nothing, starts no thread, keeps no state, calls no function outside its unit
+ * and checks no argument: src has done that. Every pointer is aligned to 4 bytes only, every element
+ * that is read or written belongs to the operand, and the order of operations is the canonical one
+ * of doc/design.md, so that tables of one class give the same bits.
+ */
+#ifndef HEED_KERNELS_H
+#define HEED_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Columns of a packed panel: one cache line of floats. */
+#define HEED_PANEL 16
+
+/* Virtual lanes of every reduction; element i belongs to lane i mod HEED_LANES. */
+#define HEED_LANES 32
+
+/* Rows longer than this are reduced in blocks whose sums are added in order. */
+#define HEED_REDUCTION_BLOCK 4096
+
+/* Keys that attention reduces from zero before it folds the result into the row. */
+#define HEED_KEY_BLOCK 256
+
+/* The right operand of a product. Element (p, j) is data[(j / 16) * panel + p * row + j % 16]. Every
+ * panel holds 16 readable columns, also where fewer are asked for. Packed: row = 16, panel = 16 k. */
+struct heed_panels {
+    const float *data;
+    size_t row, panel;
+};
+
+enum heed_epilogue_kind {
+    HEED_EPILOGUE_STORE,      /* c = acc */
+    HEED_EPILOGUE_ACCUMULATE, /* the chain starts from c instead of +0; c = acc */
+    HEED_EPILOGUE_SCALE,      /* c = fma(beta, c, alpha * acc), or alpha * acc where beta is 0 */
+    HEED_EPILOGUE_LINEAR      /* c = activation(acc + bias) + residual */
+};
+
+/* Values of heed_activation in heed.h, which arch does not include. */
+enum heed_activation_kind { HEED_KIND_NONE, HEED_KIND_RELU, HEED_KIND_GELU_ERF, HEED_KIND_GELU_TANH };
+
+struct heed_epilogue {
+    enum heed_epilogue_kind kind;
+    float alpha, beta;
+    const float *bias; /* [n] or NULL */
+    enum heed_activation_kind activation;
+    const float *residual; /* [m][n] or NULL; may be c */
+    size_t ld_residual;
+};
+
+enum heed_mask_kind { HEED_KIND_UNMASKED, HEED_KIND_ADDITIVE, HEED_KIND_BOOLEAN };
+
+/* A run of query rows of one head of one sequence. */
+struct heed_attention_task {
+    size_t rows, head_dim, value_dim;
+    const float *q; /* [rows], q_row apart */
+    size_t q_row;
+    struct heed_panels k; /* element (p, j): component p of key j */
+    struct heed_panels v; /* element (j, d): component d of value j */
+    size_t keys;          /* keys of the sequence; later ones are not read */
+    bool causal;          /* row i sees key j only if j <= i + diagonal */
+    ptrdiff_t diagonal;
+    enum heed_mask_kind mask_kind;
+    const void *mask; /* of row 0, key 0 */
+    size_t mask_row;
+    float scale_log2e;
+    float *out;
+    size_t out_row;
+    float *map; /* or NULL; map_cols columns, those without weight become 0 */
+    size_t map_row, map_cols;
+    float *scratch; /* heed_attention_scratch() floats */
+};
+
+/* Floats of scratch for the widest row tile (16 rows) of any table: scores and weights of a key
+ * block, the row's output and that of the block, and with a map the references of all blocks. */
+static inline size_t heed_attention_scratch(size_t value_dim, size_t keys, bool map)
+{
+    size_t padded = (value_dim + HEED_PANEL - 1) / HEED_PANEL * HEED_PANEL;
+    size_t blocks = map ? (keys + HEED_KEY_BLOCK - 1) / HEED_KEY_BLOCK : 0;
+    return 16 * (HEED_KEY_BLOCK + 2 * padded + blocks);
+}
+
+struct heed_layernorm_task {
+    size_t rows, cols;
+    const float *x;
+    size_t ldx;
+    const float *residual; /* or NULL */
+    size_t ld_residual;
+    float *sum; /* receives x + residual; or NULL; may be x or residual, or y */
+    size_t ld_sum;
+    const float *scale, *shift; /* or NULL */
+    float eps;
+    float *y;
+    size_t ldy;
+};
+
+/* Every kernel once: return type, name, parameters. Struct, tables and tests are made from this list.
+ *
+ * gemm          c = epilogue(a b), m x n, chains over k in ascending order
+ * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded
+ * transpose     dst[j][i] = src[i][j], src is rows x cols
+ * softmax       dst = softmax of each row of src; dst may be src
+ * layernorm     y = LayerNorm(x + residual), see heed_layernorm_task
+ * activate      dst = activation(src); dst may be src
+ * attention     one heed_attention_task
+ * sum_rows      dst = rows[0] + rows[1] + ... in that order, n_rows >= 1
+ * mean_rows     dst = (src row 0 + row 1 + ...) * factor, in row order from +0
+ * l2_normalize  dst = src * (1 / max(norm, eps)) for each row; dst may be src
+ * argmax        index of the first NaN, or else of the first largest element; cols >= 1
+ * vexp          y = exp(x); for the tests, which hold it to all floats
+ * vexp2         y = 2^x for x <= 1, +0 below -126: attention's weight function; for the tests */
+#define HEED_KERNELS(X)                                                                                                \
+    X(void, gemm,                                                                                                      \
+      (size_t m, size_t n, size_t k, const float *a, size_t lda, const struct heed_panels *b, float *c, size_t ldc,    \
+       const struct heed_epilogue *epilogue))                                                                          \
+    X(void, pack, (bool transposed, size_t n, size_t k, const float *b, size_t ldb, float *dst))                       \
+    X(void, transpose, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))         \
+    X(void, softmax, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))           \
+    X(void, layernorm, (const struct heed_layernorm_task *task))                                                       \
+    X(void, activate,                                                                                                  \
+      (enum heed_activation_kind activation, size_t rows, size_t cols, const float *src, size_t ld_src, float *dst,    \
+       size_t ld_dst))                                                                                                 \
+    X(void, attention, (const struct heed_attention_task *task))                                                       \
+    X(void, sum_rows, (size_t n_rows, const float *const *rows, size_t cols, float *dst))                              \
+    X(void, mean_rows, (size_t rows, size_t cols, const float *src, size_t ld, float factor, float *dst))              \
+    X(void, l2_normalize,                                                                                              \
+      (size_t rows, size_t cols, float eps, const float *src, size_t ld_src, float *dst, size_t ld_dst))               \
+    X(size_t, argmax, (size_t cols, const float *src))                                                                 \
+    X(void, vexp, (size_t n, const float *x, float *y))                                                                \
+    X(void, vexp2, (size_t n, const float *x, float *y))
+
+#define HEED_KERNEL_FIELD(type, name, parameters) type(*name) parameters;
+
+struct heed_kernels {
+    const char *name;
+    bool fused;    /* class of bits */
+    size_t mr, nr; /* micro-kernel tile */
+    HEED_KERNELS(HEED_KERNEL_FIELD)
+};
+
+#undef HEED_KERNEL_FIELD
+
+extern const struct heed_kernels heed_kernels_scalar;
+extern const struct heed_kernels heed_kernels_scalar_fma;
+extern const struct heed_kernels heed_kernels_sse2;
+extern const struct heed_kernels heed_kernels_avx2;
+extern const struct heed_kernels heed_kernels_avx512;
+extern const struct heed_kernels heed_kernels_neon;
+
+#endif

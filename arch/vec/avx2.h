@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * The vector vocabulary on AVX2 and FMA.
+ */
+#include "vec/vec.h"
+
+#include <immintrin.h>
+
+typedef __m256 vf;
+
+/* 6 x 16: 12 accumulators, 2 vectors of b and a broadcast in 16 registers. */
+#define VF_LEN 8
+#define VF_FUSED 1
+#define GEMM_MR 6
+#define GEMM_NV 2
+
+static const int32_t vf_mask_bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+
+HEED_INLINE __m256i vf_mask_n(size_t n)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)(vf_mask_bits + 8 - n));
+}
+
+HEED_INLINE vf vf_set1(float x)
+{
+    return _mm256_set1_ps(x);
+}
+
+HEED_INLINE vf vf_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+
+HEED_INLINE void vf_store(float *p, vf v)
+{
+    _mm256_storeu_ps(p, v);
+}
+
+HEED_INLINE vf vf_load_n(const float *p, size_t n, vf fill)
+{
+    __m256i mask = vf_mask_n(n);
+    return _mm256_blendv_ps(fill, _mm256_maskload_ps(p, mask), _mm256_castsi256_ps(mask));
+}
+
+HEED_INLINE void vf_store_n(float *p, vf v, size_t n)
+{
+    _mm256_maskstore_ps(p, vf_mask_n(n), v);
+}
+
+HEED_INLINE vf vf_keep_n(vf v, size_t n)
+{
+    return _mm256_and_ps(_mm256_castsi256_ps(vf_mask_n(n)), v);
+}
+
+HEED_INLINE vf vf_add(vf a, vf b)
+{
+    return _mm256_add_ps(a, b);
+}
+
+HEED_INLINE vf vf_sub(vf a, vf b)
+{
+    return _mm256_sub_ps(a, b);
+}
+
+HEED_INLINE vf vf_mul(vf a, vf b)
+{
+    return _mm256_mul_ps(a, b);
+}
+
+HEED_INLINE vf vf_div(vf a, vf b)
+{
+    return _mm256_div_ps(a, b);
+}
+
+HEED_INLINE vf vf_sqrt(vf a)
+{
+    return _mm256_sqrt_ps(a);
+}
+
+HEED_INLINE vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+
+HEED_INLINE vf vf_max(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+HEED_INLINE vf vf_min(vf a, vf b)
+{
+    return _mm256_min_ps(a, b);
+}
+
+HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
+{
+    return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
+}
+
+HEED_INLINE vf vf_pow2(__m256i n)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+}
+
+HEED_INLINE vf vf_scale2(vf p, vf n)
+{
+    __m256i i = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(i, 1);
+    return _mm256_mul_ps(_mm256_mul_ps(p, vf_pow2(half)), vf_pow2(_mm256_sub_epi32(i, half)));
+}
+
+HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+{
+    return _mm256_mul_ps(p, vf_pow2(_mm256_cvtps_epi32(n)));
+}
+
+HEED_INLINE float vf_fold_add(vf v)
+{
+    __m128 x = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_add_ss(x, _mm_shuffle_ps(x, x, 1)));
+}
+
+HEED_INLINE float vf_fold_max(vf v)
+{
+    __m128 x = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps(x, x, 1)));
+}
+
+HEED_INLINE float vf_first(vf v)
+{
+    return _mm256_cvtss_f32(v);
+}
+
+HEED_INLINE void vf_transpose(vf v[VF_LEN])
+{
+    vf t[8];
+    HEED_UNROLL
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
+    }
+    vf q[8];
+    HEED_UNROLL
+    for (int i = 0; i < 8; i += 4) {
+        q[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        q[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+        q[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        q[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    HEED_UNROLL
+    for (int i = 0; i < 4; i++) {
+        v[i] = _mm256_permute2f128_ps(q[i], q[i + 4], 0x20);
+        v[i + 4] = _mm256_permute2f128_ps(q[i], q[i + 4], 0x31);
+    }
+}

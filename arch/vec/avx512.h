@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * The vector vocabulary on AVX-512 F, BW, DQ and VL.
+ */
+#include "vec/vec.h"
+
+#include <immintrin.h>
+
+typedef __m512 vf;
+
+/* 6 x 64: 24 accumulators, 4 vectors of b and a broadcast in 32 registers. */
+#define VF_LEN 16
+#define VF_FUSED 1
+#define GEMM_MR 6
+#define GEMM_NV 4
+
+HEED_INLINE __mmask16 vf_mask_n(size_t n)
+{
+    return (__mmask16)((1u << n) - 1u);
+}
+
+HEED_INLINE vf vf_set1(float x)
+{
+    return _mm512_set1_ps(x);
+}
+
+HEED_INLINE vf vf_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+
+HEED_INLINE void vf_store(float *p, vf v)
+{
+    _mm512_storeu_ps(p, v);
+}
+
+HEED_INLINE vf vf_load_n(const float *p, size_t n, vf fill)
+{
+    return _mm512_mask_loadu_ps(fill, vf_mask_n(n), p);
+}
+
+HEED_INLINE void vf_store_n(float *p, vf v, size_t n)
+{
+    _mm512_mask_storeu_ps(p, vf_mask_n(n), v);
+}
+
+HEED_INLINE vf vf_keep_n(vf v, size_t n)
+{
+    return _mm512_maskz_mov_ps(vf_mask_n(n), v);
+}
+
+HEED_INLINE vf vf_add(vf a, vf b)
+{
+    return _mm512_add_ps(a, b);
+}
+
+HEED_INLINE vf vf_sub(vf a, vf b)
+{
+    return _mm512_sub_ps(a, b);
+}
+
+HEED_INLINE vf vf_mul(vf a, vf b)
+{
+    return _mm512_mul_ps(a, b);
+}
+
+HEED_INLINE vf vf_div(vf a, vf b)
+{
+    return _mm512_div_ps(a, b);
+}
+
+HEED_INLINE vf vf_sqrt(vf a)
+{
+    return _mm512_sqrt_ps(a);
+}
+
+HEED_INLINE vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+HEED_INLINE vf vf_max(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+HEED_INLINE vf vf_min(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+
+HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
+}
+
+/* scalef rounds once, as the second of the two multiplications does: the same bits. */
+HEED_INLINE vf vf_scale2(vf p, vf n)
+{
+    return _mm512_scalef_ps(p, n);
+}
+
+HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+{
+    return _mm512_scalef_ps(p, n);
+}
+
+HEED_INLINE float vf_fold_add(vf v)
+{
+    __m256 y = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 x = _mm_add_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
+    x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_add_ss(x, _mm_shuffle_ps(x, x, 1)));
+}
+
+HEED_INLINE float vf_fold_max(vf v)
+{
+    __m256 y = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 x = _mm_max_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
+    x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps(x, x, 1)));
+}
+
+HEED_INLINE float vf_first(vf v)
+{
+    return _mm512_cvtss_f32(v);
+}
+
+/* 4 x 4 blocks within 128-bit lanes, then the 4 x 4 matrix of lanes. */
+HEED_INLINE void vf_transpose(vf v[VF_LEN])
+{
+    vf t[16], q[16];
+    HEED_UNROLL
+    for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
+    }
+    HEED_UNROLL
+    for (int i = 0; i < 16; i += 4) {
+        q[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
+        q[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
+        q[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        q[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    HEED_UNROLL
+    for (int i = 0; i < 4; i++) {
+        vf even_low = _mm512_shuffle_f32x4(q[i], q[i + 4], 0x88);
+        vf odd_low = _mm512_shuffle_f32x4(q[i], q[i + 4], 0xdd);
+        vf even_high = _mm512_shuffle_f32x4(q[i + 8], q[i + 12], 0x88);
+        vf odd_high = _mm512_shuffle_f32x4(q[i + 8], q[i + 12], 0xdd);
+        v[i] = _mm512_shuffle_f32x4(even_low, even_high, 0x88);
+        v[i + 4] = _mm512_shuffle_f32x4(odd_low, odd_high, 0x88);
+        v[i + 8] = _mm512_shuffle_f32x4(even_low, even_high, 0xdd);
+        v[i + 12] = _mm512_shuffle_f32x4(odd_low, odd_high, 0xdd);
+    }
+}

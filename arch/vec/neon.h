@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ * The vector vocabulary on NEON; on other CPUs through SIMDe, to be tested, not to be selected.
+ *
+ * vfmaq_f32 is the one fused multiply-add that SIMDe fuses (on x86 with -mfma). SIMDe of Debian 12
+ * has no vdivq, vsqrtq and vcvtnq, and its max drops NaN, as AArch32 has no division either.
+ */
+#include "vec/vec.h"
+
+#if defined(__ARM_NEON)
+#include <arm_neon.h>
+#else
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#include <simde/arm/neon.h>
+#endif
+
+typedef float32x4_t vf;
+
+/* 8 x 8: 16 accumulators of 32 registers; two vectors of b serve eight rows. */
+#define VF_LEN 4
+#define VF_FUSED 1
+#define GEMM_MR 8
+#define GEMM_NV 2
+
+HEED_INLINE vf vf_set1(float x)
+{
+    return vdupq_n_f32(x);
+}
+
+HEED_INLINE vf vf_load(const float *p)
+{
+    return vld1q_f32(p);
+}
+
+HEED_INLINE void vf_store(float *p, vf v)
+{
+    vst1q_f32(p, v);
+}
+
+HEED_INLINE vf vf_load_n(const float *p, size_t n, vf fill)
+{
+    float lanes[4];
+    vst1q_f32(lanes, fill);
+    for (size_t i = 0; i < n; i++)
+        lanes[i] = p[i];
+    return vld1q_f32(lanes);
+}
+
+HEED_INLINE void vf_store_n(float *p, vf v, size_t n)
+{
+    float lanes[4];
+    vst1q_f32(lanes, v);
+    for (size_t i = 0; i < n; i++)
+        p[i] = lanes[i];
+}
+
+HEED_INLINE vf vf_keep_n(vf v, size_t n)
+{
+    static const uint32_t mask[8] = {~0u, ~0u, ~0u, ~0u, 0, 0, 0, 0};
+    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(v), vld1q_u32(mask + 4 - n)));
+}
+
+HEED_INLINE vf vf_add(vf a, vf b)
+{
+    return vaddq_f32(a, b);
+}
+
+HEED_INLINE vf vf_sub(vf a, vf b)
+{
+    return vsubq_f32(a, b);
+}
+
+HEED_INLINE vf vf_mul(vf a, vf b)
+{
+    return vmulq_f32(a, b);
+}
+
+#if defined(__aarch64__)
+HEED_INLINE vf vf_div(vf a, vf b)
+{
+    return vdivq_f32(a, b);
+}
+
+HEED_INLINE vf vf_sqrt(vf a)
+{
+    return vsqrtq_f32(a);
+}
+#else
+HEED_INLINE vf vf_div(vf a, vf b)
+{
+    float x[4], y[4];
+    vst1q_f32(x, a);
+    vst1q_f32(y, b);
+    for (int i = 0; i < 4; i++)
+        x[i] /= y[i];
+    return vld1q_f32(x);
+}
+
+HEED_INLINE vf vf_sqrt(vf a)
+{
+    float x[4];
+    vst1q_f32(x, a);
+    for (int i = 0; i < 4; i++)
+        x[i] = __builtin_sqrtf(x[i]);
+    return vld1q_f32(x);
+}
+#endif
+
+HEED_INLINE vf vf_fma(vf a, vf b, vf c)
+{
+    return vfmaq_f32(c, a, b);
+}
+
+HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
+{
+    return vbslq_f32(vcltq_f32(a, b), x, y);
+}
+
+HEED_INLINE vf vf_max(vf a, vf b)
+{
+    return vf_select_less(b, a, a, b);
+}
+
+HEED_INLINE vf vf_min(vf a, vf b)
+{
+    return vf_select_less(a, b, a, b);
+}
+
+HEED_INLINE vf vf_pow2(int32x4_t n)
+{
+    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
+}
+
+HEED_INLINE vf vf_scale2(vf p, vf n)
+{
+    int32x4_t i = vcvtq_s32_f32(n), half = vshrq_n_s32(i, 1);
+    return vmulq_f32(vmulq_f32(p, vf_pow2(half)), vf_pow2(vsubq_s32(i, half)));
+}
+
+HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+{
+    return vmulq_f32(p, vf_pow2(vcvtq_s32_f32(n)));
+}
+
+HEED_INLINE float vf_fold_add(vf v)
+{
+    float32x2_t x = vadd_f32(vget_low_f32(v), vget_high_f32(v));
+    return vget_lane_f32(x, 0) + vget_lane_f32(x, 1);
+}
+
+HEED_INLINE float vf_fold_max(vf v)
+{
+    float x[4];
+    vst1q_f32(x, v);
+    float low = x[0] > x[2] ? x[0] : x[2], high = x[1] > x[3] ? x[1] : x[3];
+    return low > high ? low : high;
+}
+
+HEED_INLINE float vf_first(vf v)
+{
+    return vgetq_lane_f32(v, 0);
+}
+
+HEED_INLINE void vf_transpose(vf v[VF_LEN])
+{
+    float32x4x2_t a = vtrnq_f32(v[0], v[1]), b = vtrnq_f32(v[2], v[3]);
+    v[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
+    v[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
+    v[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
+    v[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * The vector vocabulary on plain C, one lane: the oracle of its class of bits.
+ */
+#include "vec/vec.h"
+
+#include <string.h>
+
+typedef float vf;
+
+#define VF_LEN 1
+#define GEMM_MR 4
+#define GEMM_NV 4
+
+/* FMA in the baseline (aarch64, riscv64, s390x, ppc64le) or by -mfma makes this table fused. */
+#if defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define VF_FUSED 1
+#else
+#define VF_FUSED 0
+#endif
+
+HEED_INLINE vf vf_set1(float x)
+{
+    return x;
+}
+
+HEED_INLINE vf vf_load(const float *p)
+{
+    return *p;
+}
+
+HEED_INLINE void vf_store(float *p, vf v)
+{
+    *p = v;
+}
+
+HEED_INLINE vf vf_load_n(const float *p, size_t n, vf fill)
+{
+    return n ? *p : fill;
+}
+
+HEED_INLINE void vf_store_n(float *p, vf v, size_t n)
+{
+    if (n)
+        *p = v;
+}
+
+HEED_INLINE vf vf_keep_n(vf v, size_t n)
+{
+    return n ? v : 0.0f;
+}
+
+HEED_INLINE vf vf_add(vf a, vf b)
+{
+    return a + b;
+}
+
+HEED_INLINE vf vf_sub(vf a, vf b)
+{
+    return a - b;
+}
+
+HEED_INLINE vf vf_mul(vf a, vf b)
+{
+    return a * b;
+}
+
+HEED_INLINE vf vf_div(vf a, vf b)
+{
+    return a / b;
+}
+
+HEED_INLINE vf vf_sqrt(vf a)
+{
+    return __builtin_sqrtf(a);
+}
+
+HEED_INLINE vf vf_fma(vf a, vf b, vf c)
+{
+#if VF_FUSED
+    return __builtin_fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+HEED_INLINE vf vf_max(vf a, vf b)
+{
+    return a > b ? a : b;
+}
+
+HEED_INLINE vf vf_min(vf a, vf b)
+{
+    return a < b ? a : b;
+}
+
+HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
+{
+    return a < b ? x : y;
+}
+
+/* n is out of int's range only where the result does not matter or p is NaN. */
+HEED_INLINE int32_t vf_to_int(vf n)
+{
+    return n > -512.0f && n < 512.0f ? (int32_t)n : 0;
+}
+
+HEED_INLINE vf vf_pow2(int32_t n)
+{
+    uint32_t bits = (uint32_t)(n + 127) << 23;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+HEED_INLINE vf vf_scale2(vf p, vf n)
+{
+    int32_t i = vf_to_int(n), half = i >> 1;
+    return p * vf_pow2(half) * vf_pow2(i - half);
+}
+
+HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+{
+    return p * vf_pow2(vf_to_int(n));
+}
+
+HEED_INLINE float vf_fold_add(vf v)
+{
+    return v;
+}
+
+HEED_INLINE float vf_fold_max(vf v)
+{
+    return v;
+}
+
+HEED_INLINE float vf_first(vf v)
+{
+    return v;
+}
+
+HEED_INLINE void vf_transpose(vf v[VF_LEN])
+{
+    (void)v;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ * The vector vocabulary on SSE2. No FMA: a table of the unfused class.
+ */
+#include "vec/vec.h"
+
+#include <emmintrin.h>
+
+typedef __m128 vf;
+
+/* 3 x 16: 12 accumulators leave 4 of the 16 registers for a and b. */
+#define VF_LEN 4
+#define VF_FUSED 0
+#define GEMM_MR 3
+#define GEMM_NV 4
+
+static const int32_t vf_mask_bits[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
+
+HEED_INLINE __m128 vf_mask_n(size_t n)
+{
+    return _mm_loadu_ps((const float *)(const void *)(vf_mask_bits + 4 - n));
+}
+
+HEED_INLINE vf vf_choose(__m128 mask, vf x, vf y)
+{
+    return _mm_or_ps(_mm_and_ps(mask, x), _mm_andnot_ps(mask, y));
+}
+
+HEED_INLINE vf vf_set1(float x)
+{
+    return _mm_set1_ps(x);
+}
+
+HEED_INLINE vf vf_load(const float *p)
+{
+    return _mm_loadu_ps(p);
+}
+
+HEED_INLINE void vf_store(float *p, vf v)
+{
+    _mm_storeu_ps(p, v);
+}
+
+HEED_INLINE vf vf_load_n(const float *p, size_t n, vf fill)
+{
+    if (n >= 4)
+        return _mm_loadu_ps(p);
+    __m128 low = n & 2 ? _mm_castpd_ps(_mm_load_sd((const double *)(const void *)p)) : _mm_setzero_ps();
+    __m128 one = n & 1 ? _mm_load_ss(p + (n & 2)) : _mm_setzero_ps();
+    __m128 v = n & 2 ? _mm_movelh_ps(low, one) : one;
+    return vf_choose(vf_mask_n(n), v, fill);
+}
+
+HEED_INLINE void vf_store_n(float *p, vf v, size_t n)
+{
+    if (n >= 4) {
+        _mm_storeu_ps(p, v);
+        return;
+    }
+    if (n & 2) {
+        _mm_storel_pi((__m64 *)(void *)p, v);
+        v = _mm_movehl_ps(v, v);
+        p += 2;
+    }
+    if (n & 1)
+        _mm_store_ss(p, v);
+}
+
+HEED_INLINE vf vf_keep_n(vf v, size_t n)
+{
+    return _mm_and_ps(vf_mask_n(n), v);
+}
+
+HEED_INLINE vf vf_add(vf a, vf b)
+{
+    return _mm_add_ps(a, b);
+}
+
+HEED_INLINE vf vf_sub(vf a, vf b)
+{
+    return _mm_sub_ps(a, b);
+}
+
+HEED_INLINE vf vf_mul(vf a, vf b)
+{
+    return _mm_mul_ps(a, b);
+}
+
+HEED_INLINE vf vf_div(vf a, vf b)
+{
+    return _mm_div_ps(a, b);
+}
+
+HEED_INLINE vf vf_sqrt(vf a)
+{
+    return _mm_sqrt_ps(a);
+}
+
+HEED_INLINE vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm_add_ps(_mm_mul_ps(a, b), c);
+}
+
+HEED_INLINE vf vf_max(vf a, vf b)
+{
+    return _mm_max_ps(a, b);
+}
+
+HEED_INLINE vf vf_min(vf a, vf b)
+{
+    return _mm_min_ps(a, b);
+}
+
+HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
+{
+    return vf_choose(_mm_cmplt_ps(a, b), x, y);
+}
+
+HEED_INLINE vf vf_pow2(__m128i n)
+{
+    return _mm_castsi128_ps(_mm_slli_epi32(_mm_add_epi32(n, _mm_set1_epi32(127)), 23));
+}
+
+HEED_INLINE vf vf_scale2(vf p, vf n)
+{
+    __m128i i = _mm_cvtps_epi32(n), half = _mm_srai_epi32(i, 1);
+    return _mm_mul_ps(_mm_mul_ps(p, vf_pow2(half)), vf_pow2(_mm_sub_epi32(i, half)));
+}
+
+HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+{
+    return _mm_mul_ps(p, vf_pow2(_mm_cvtps_epi32(n)));
+}
+
+HEED_INLINE float vf_fold_add(vf v)
+{
+    v = _mm_add_ps(v, _mm_movehl_ps(v, v));
+    return _mm_cvtss_f32(_mm_add_ss(v, _mm_shuffle_ps(v, v, 1)));
+}
+
+HEED_INLINE float vf_fold_max(vf v)
+{
+    v = _mm_max_ps(v, _mm_movehl_ps(v, v));
+    return _mm_cvtss_f32(_mm_max_ss(v, _mm_shuffle_ps(v, v, 1)));
+}
+
+HEED_INLINE float vf_first(vf v)
+{
+    return _mm_cvtss_f32(v);
+}
+
+HEED_INLINE void vf_transpose(vf v[VF_LEN])
+{
+    _MM_TRANSPOSE4_PS(v[0], v[1], v[2], v[3]);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * What every vec/<isa>.h supplies, and the little that all of them share.
+ *
+ * Types and sizes   vf (a vector of floats), VF_LEN (1, 4, 8 or 16), GEMM_MR x GEMM_NV vectors (the
+ *                   micro-kernel tile), HEED_TABLE (name of the table), VF_FUSED (0 or 1)
+ * Memory            vf_load, vf_store: VF_LEN floats, any alignment. vf_load_n(p, n, fill) and
+ *                   vf_store_n(p, v, n): the first n <= VF_LEN lanes; no other byte is touched
+ * Arithmetic        vf_set1 vf_add vf_sub vf_mul vf_div vf_sqrt, all correctly rounded.
+ *                   vf_fma(a, b, c) = a b + c: fused, or rounded twice, throughout the table
+ * Choice            vf_max(a, b) = a > b ? a : b; vf_min(a, b) = a < b ? a : b; both give b for NaN.
+ *                   vf_select_less(a, b, x, y) = a < b ? x : y. vf_keep_n(v, n): lanes from n on +0
+ * Scaling           vf_scale2(p, n) = p 2^(n >> 1) 2^(n - (n >> 1)), n integral, |n| <= 252.
+ *                   vf_scale2_normal(p, n) = p 2^n where -126 <= n <= 127; elsewhere any value, but
+ *                   NaN for p NaN
+ * Across lanes      vf_fold_add, vf_fold_max: halves onto halves, down to one float. vf_first: lane 0.
+ *                   vf_transpose(v): VF_LEN vectors as a square matrix
+ */
+#ifndef HEED_VEC_H
+#define HEED_VEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HEED_INLINE static inline __attribute__((always_inline))
+
+/* Constant-bound loops over vectors must be unrolled for the vectors to live in registers; gcc -O2
+ * does not do so by itself (micro-kernels then run at 40 % of their speed). */
+#if defined(__clang__)
+#define HEED_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define HEED_UNROLL _Pragma("GCC unroll 32")
+#endif
+
+#endif

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: MIT
+ * heed: transformer kernels for CPUs, with the same bits on every one of them.
+ *
+ * What holds for every operator, unless its own comment says otherwise:
+ *
+ * Shapes     Matrices are row-major. Counts and strides (ld*, *_stride) are in elements; ld is the
+ *            distance between the starts of two rows and is at least the number of columns.
+ *            Any pointer to float need only be aligned to 4 bytes. A row gap (ld > columns) is
+ *            neither read nor written.
+ * Empty      A zero size succeeds and writes only what that size leaves to write; a pointer that
+ *            describes no element may be NULL.
+ * Aliasing   Inputs may overlap each other. An output may be an input only where the comment says
+ *            so, and then at the same address with the same strides; any other overlap is
+ *            HEED_ERR_OVERLAP. (Overlap is judged on the span from first to last element.)
+ * Errors     The first wrong argument decides the status, and nothing is written. An error never
+ *            ends the process and never prints.
+ * Threads    A context is immutable after creation: any number of threads may use one at once.
+ *            NULL for a context means: the default level, one thread, malloc.
+ * Bits       Within a class (heed_level_info.fused) a result does not depend on the level, the
+ *            number of threads, the batch, the alignment or the strides, given the default
+ *            floating-point environment (round to nearest, subnormals kept). Which NaN comes out
+ *            is not promised, only that it is one.
+ * Bounds     u = 2^-24, g(n) = n u / (1 - n u). Bounds are per element against exact arithmetic
+ *            on the same inputs and hold while nothing overflows or underflows.
+ */
+#ifndef HEED_H
+#define HEED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__) && __GNUC__ >= 4
+#define HEED_API __attribute__((visibility("default")))
+#else
+#define HEED_API
+#endif
+
+#define HEED_VERSION_MAJOR 0
+#define HEED_VERSION_MINOR 1
+#define HEED_VERSION_PATCH 0
+
+/* "MAJOR.MINOR.PATCH" of the library that runs, which may differ from the header's. */
+HEED_API const char *heed_version(void);
+
+/* ---- status ------------------------------------------------------------------------------- */
+
+typedef enum heed_status {
+    HEED_OK = 0,
+    HEED_ERR_NULL = 1,              /* a pointer is NULL where elements are expected */
+    HEED_ERR_STRIDE = 2,            /* a stride is too small, or lets outputs collide */
+    HEED_ERR_OVERFLOW = 3,          /* sizes do not fit the address space */
+    HEED_ERR_ENUM = 4,              /* a value outside its enumeration */
+    HEED_ERR_VALUE = 5,             /* a number outside its range: eps, scale, threads, count */
+    HEED_ERR_OVERLAP = 6,           /* an output overlaps something it may not */
+    HEED_ERR_ALIGNMENT = 7,         /* a pointer is not aligned to its element */
+    HEED_ERR_SHAPE = 8,             /* sizes that do not fit each other */
+    HEED_ERR_INDEX = 9,             /* an id outside its table, or offsets that decrease */
+    HEED_ERR_STRUCT = 10,           /* struct_size is wrong, or an unknown field is set */
+    HEED_ERR_FORMAT = 11,           /* not packed weights, or of a newer version */
+    HEED_ERR_WORKSPACE = 12,        /* the workspace is too small */
+    HEED_ERR_MEMORY = 13,           /* the allocator returned NULL */
+    HEED_ERR_LEVEL_UNKNOWN = 14,    /* no level has that name */
+    HEED_ERR_LEVEL_UNSUPPORTED = 15 /* the level is not built in, or this CPU cannot run it */
+} heed_status;
+
+/* One English sentence without a full stop; never NULL. */
+HEED_API const char *heed_status_string(heed_status status);
+
+/* ---- levels: which instruction set runs ---------------------------------------------------- */
+
+/* What one level is and whether it can be used here. All strings are static. */
+typedef struct heed_level_info {
+    const char *name;   /* what the environment variable HEED_ISA and a context accept */
+    const char *reason; /* why it is not usable; NULL if it is */
+    int built;          /* compiled into this library */
+    int supported;      /* and this CPU and operating system can run it */
+    int fused;          /* 1: fused class of bits; 0: unfused class */
+} heed_level_info;
+
+/* Describes level `index`, from the plainest upwards. HEED_ERR_VALUE past the last one. */
+HEED_API heed_status heed_level_query(size_t index, heed_level_info *info);
+
+/* The level that a context without a pinned one uses: the best supported one, or what HEED_ISA
+ * names. If HEED_ISA names no usable level every operator returns that status, as does this, and
+ * *name is then the name that was asked for or "" for an unknown one. */
+HEED_API heed_status heed_level_default(const char **name);
+
+/* ---- context ------------------------------------------------------------------------------- */
+
+typedef enum heed_executor {
+    HEED_EXECUTOR_SERIAL = 0, /* the calling thread */
+    HEED_EXECUTOR_OPENMP = 1, /* OpenMP; the calling thread where the library was built without */
+    HEED_EXECUTOR_HOST = 2    /* the host's own threads, through heed_host.run */
+} heed_executor;
+
+/* The host's way to run tasks: call task(arg, index, worker) once for every index < n_tasks, in
+ * any order, on any threads, and return when all have finished. worker < heed_context_options
+ * .threads; two tasks that run at the same time have different workers. Tasks never wait for one
+ * another, so running them one after another is correct. */
+typedef struct heed_host {
+    void (*run)(void *host, size_t n_tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg);
+    void *host;
+} heed_host;
+
+/* Where workspace comes from when the caller passes none. allocate returns memory aligned for any
+ * type, or NULL; release is called with what allocate returned. Either both or neither. */
+typedef struct heed_allocator {
+    void *(*allocate)(void *state, size_t bytes);
+    void (*release)(void *state, void *memory);
+    void *state;
+} heed_allocator;
+
+typedef struct heed_context_options {
+    size_t struct_size;
+    const char *level;      /* NULL: the default level */
+    heed_executor executor; /* default HEED_EXECUTOR_OPENMP */
+    size_t threads;         /* 0: heed_default_threads(); at most 65536 */
+    heed_host host;         /* for HEED_EXECUTOR_HOST */
+    heed_allocator allocator;
+} heed_context_options;
+
+#define HEED_CONTEXT_OPTIONS_INIT                                                                                      \
+    {                                                                                                                  \
+        sizeof(heed_context_options), 0, HEED_EXECUTOR_OPENMP, 0, {0, 0},                                              \
+        {                                                                                                              \
+            0, 0, 0                                                                                                    \
+        }                                                                                                              \
+    }
+
+typedef struct heed_context heed_context;
+
+/* Makes a context; options NULL means HEED_CONTEXT_OPTIONS_INIT. It starts no thread: OpenMP
+ * starts its own at the first operator that is large enough to share. In a child of fork() a
+ * context made by the parent runs serially, because libgomp's threads do not survive a fork. */
+HEED_API heed_status heed_context_create(heed_context **context, const heed_context_options *options);
+HEED_API void heed_context_destroy(heed_context *context);
+
+HEED_API const char *heed_context_level(const heed_context *context); /* name of the level, "" if none */
+HEED_API size_t heed_context_threads(const heed_context *context);
+
+/* CPUs that this process may use: the least of affinity mask and cgroup quota (rounded up), and
+ * at least 1. */
+HEED_API size_t heed_default_threads(void);
+
+/* 1 if HEED_EXECUTOR_OPENMP shares work over threads in this build. */
+HEED_API int heed_has_openmp(void);
+
+/* Scratch memory of the caller, aligned to 4 bytes or better (64 is fastest). The size an operator
+ * needs comes from its _workspace query with the same context and arguments; the contents need not
+ * be kept between calls. A NULL heed_workspace means: the context's allocator. */
+typedef struct heed_workspace {
+    void *memory;
+    size_t bytes;
+} heed_workspace;
+
+/* ---- matmul -------------------------------------------------------------------------------- */
+
+typedef enum heed_transpose { HEED_NO_TRANSPOSE = 0, HEED_TRANSPOSE = 1 } heed_transpose;
+
+/* c = alpha * op(a) op(b) + beta * c, with op(a) m x k, op(b) k x n, c m x n.
+ * a is m x k, or k x m if transposed; b is k x n, or n x k if transposed; ld* belong to the
+ * matrices as stored. Each element is one chain acc = fma(a, b, acc), k ascending from +0, then
+ * fma(beta, c, alpha * acc). beta = 0 does not read c; alpha = 0 does not read a and b.
+ * NaN and infinity propagate as IEEE 754 says; zeros are not skipped. k = 0 gives beta * c.
+ * c overlaps neither a nor b.
+ * Bound: g(k + 2) (|alpha| |a||b| + |beta c|). */
+HEED_API heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a, heed_transpose transpose_b,
+                                 size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b,
+                                 size_t ldb, float beta, float *c, size_t ldc, const heed_workspace *workspace);
+
+/* Bytes of workspace: a packed block of b of at most 1 MiB (or 64 columns), and where a is
+ * transposed m * k floats. */
+HEED_API heed_status heed_matmul_workspace(const heed_context *context, heed_transpose transpose_a,
+                                           heed_transpose transpose_b, size_t m, size_t n, size_t k, size_t *bytes);
+
+/* ---- packed weights and linear ------------------------------------------------------------- */
+
+typedef enum heed_type { HEED_TYPE_F32 = 0 } heed_type;
+
+/* How an unpacked weight matrix lies in memory. */
+typedef enum heed_weight_layout {
+    HEED_LAYOUT_IN_OUT = 0, /* [in][out]: y = x w */
+    HEED_LAYOUT_OUT_IN = 1  /* [out][in], as PyTorch stores a linear layer: y = x w^T */
+} heed_weight_layout;
+
+/* A weight matrix in the library's layout: a header of 64 bytes, then panels of 16 output columns,
+ * each [in][16], the last one zero-padded. The bytes are the same on every level, so they may be
+ * written to a file and mapped by many processes; they are in the byte order of the machine, and
+ * a file of the other order is refused. The object lies in the caller's memory and needs no
+ * destroying. */
+typedef struct heed_weights heed_weights;
+
+/* Bytes that heed_weights_pack needs: 64 + 4 * in * (out rounded up to 16). */
+HEED_API heed_status heed_weights_bytes(heed_type type, size_t in, size_t out, size_t *bytes);
+
+/* Packs src (ld >= out for IN_OUT, ld >= in for OUT_IN) into memory, which is aligned to 4 bytes or
+ * better (64 is fastest), does not overlap src and outlives *weights (which points into it). */
+HEED_API heed_status heed_weights_pack(const heed_context *context, heed_type type, heed_weight_layout layout,
+                                       size_t in, size_t out, const float *src, size_t ld, void *memory, size_t bytes,
+                                       const heed_weights **weights);
+
+/* Takes memory that heed_weights_pack filled, perhaps in another process, after checking its header
+ * against bytes. HEED_ERR_FORMAT if it is anything else. */
+HEED_API heed_status heed_weights_open(const void *memory, size_t bytes, const heed_weights **weights);
+
+HEED_API size_t heed_weights_in(const heed_weights *weights);
+HEED_API size_t heed_weights_out(const heed_weights *weights);
+
+typedef enum heed_activation {
+    HEED_ACTIVATION_NONE = 0,
+    HEED_ACTIVATION_RELU = 1,     /* x < 0 ? 0 : x, so NaN stays NaN */
+    HEED_ACTIVATION_GELU_ERF = 2, /* x (1 + erf(x / sqrt 2)) / 2, the exact form */
+    HEED_ACTIVATION_GELU_TANH = 3 /* x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 */
+} heed_activation;
+
+typedef struct heed_linear_options {
+    size_t struct_size;
+    const float *bias; /* [out], or NULL */
+    heed_activation activation;
+    const float *residual; /* [m][out], added last, or NULL; may be y itself */
+    size_t ld_residual;
+} heed_linear_options;
+
+#define HEED_LINEAR_OPTIONS_INIT                                                                                       \
+    {                                                                                                                  \
+        sizeof(heed_linear_options), 0, HEED_ACTIVATION_NONE, 0, 0                                                     \
+    }
+
+/* y = activation(x w + bias) + residual; x is [m][in], y is [m][out]. options NULL: just x w.
+ * Chains as in heed_matmul. y overlaps no input but residual. It needs no workspace.
+ * Bound, before the activation: g(in + 2) (|x||w| + |bias|). in = 0 gives activation(bias). */
+HEED_API heed_status heed_linear(const heed_context *context, size_t m, const float *x, size_t ldx,
+                                 const heed_weights *weights, const heed_linear_options *options, float *y, size_t ldy);
+
+/* ---- row operators ------------------------------------------------------------------------- */
+
+/* dst = softmax of each row of src: exp(x - max) / sum. dst may be src.
+ * A row with NaN or +inf becomes NaN, as does one of -inf only; otherwise -inf gives +0. No
+ * columns: nothing happens.
+ * Bound: 1.01 y ((|x - max| + ln n + n + 3) u + 2 e) + 2^-148 with e = 2 u of exp. */
+HEED_API heed_status heed_softmax(const heed_context *context, size_t rows, size_t cols, const float *src,
+                                  size_t ld_src, float *dst, size_t ld_dst);
+
+typedef struct heed_layernorm_options {
+    size_t struct_size;
+    const float *scale;    /* [cols], or NULL for 1 */
+    const float *shift;    /* [cols], or NULL for 0 */
+    float eps;             /* >= 0; default 1e-5 */
+    const float *residual; /* [rows][cols], added to x before anything else, or NULL */
+    size_t ld_residual;
+    float *sum; /* receives x + residual, or NULL; may be x or residual */
+    size_t ld_sum;
+} heed_layernorm_options;
+
+#define HEED_LAYERNORM_OPTIONS_INIT                                                                                    \
+    {                                                                                                                  \
+        sizeof(heed_layernorm_options), 0, 0, 1e-5f, 0, 0, 0, 0                                                        \
+    }
+
+/* y = (x - mean) / sqrt(var + eps) * scale + shift for each row; var is the mean squared deviation.
+ * y may be x or residual, but not sum. Two passes over deviations from the row's first element, so
+ * a constant row gives shift exactly and a large offset costs no accuracy. eps = 0 on a constant
+ * row gives shift. A row with NaN or infinity becomes NaN; finite rows whose squared deviations sum
+ * to a finite value never give NaN. HEED_ERR_VALUE if eps is negative, NaN or infinite.
+ * Bound: doc/design.md, "Error bounds". */
+HEED_API heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
+                                    const heed_layernorm_options *options, float *y, size_t ldy);
+
+/* dst = activation(src), element by element. dst may be src.
+ * Bound for GELU: 4 ulp or u |x|, whichever is larger. gelu(-inf) is -0, not NaN. */
+HEED_API heed_status heed_activate(const heed_context *context, heed_activation activation, size_t rows, size_t cols,
+                                   const float *src, size_t ld_src, float *dst, size_t ld_dst);
+
+/* index[r] = the lowest column of the largest value of row r. NaN counts as largest. cols = 0 with
+ * rows > 0 is HEED_ERR_SHAPE, since there is no answer. */
+HEED_API heed_status heed_argmax(const heed_context *context, size_t rows, size_t cols, const float *src, size_t ld,
+                                 size_t *index);
+
+/* dst = src / max(|src|_2, eps) for each row, as 1 / norm times src. dst may be src. eps >= 0; a
+ * zero row stays zero. A row with NaN or infinity, or whose squares overflow, is not promised. */
+HEED_API heed_status heed_l2_normalize(const heed_context *context, size_t rows, size_t cols, float eps,
+                                       const float *src, size_t ld_src, float *dst, size_t ld_dst);
+
+typedef enum heed_pooling {
+    HEED_POOLING_FIRST = 0, /* the first token ("CLS") */
+    HEED_POOLING_MEAN = 1   /* sums in token order, times 1 / count */
+} heed_pooling;
+
+/* dst[s] = the pooled rows offsets[s] .. offsets[s + 1] - 1 of src; offsets has sequences + 1
+ * entries that do not decrease. A sequence without rows gives zeros. */
+HEED_API heed_status heed_pool(const heed_context *context, heed_pooling pooling, size_t sequences,
+                               const size_t *offsets, size_t cols, const float *src, size_t ld_src, float *dst,
+                               size_t ld_dst);
+
+/* ---- embeddings and positions -------------------------------------------------------------- */
+
+/* One table to look rows up in. */
+typedef struct heed_embedding_table {
+    const float *table; /* [rows][cols] */
+    size_t rows, ld;
+    const int32_t *ids; /* [n]; NULL: each token's position in its sequence plus first */
+    size_t first;       /* used where ids is NULL */
+} heed_embedding_table;
+
+/* dst[t] = sum over the tables, in order, of the row that token t selects. n is the number of
+ * tokens. Learned positions are a table with ids NULL; positions then count from each
+ * offsets[s] (sequences + 1 entries, offsets[sequences] = n; NULL: one sequence). An id or position
+ * outside its table is HEED_ERR_INDEX. */
+HEED_API heed_status heed_embed(const heed_context *context, size_t n, size_t cols, size_t n_tables,
+                                const heed_embedding_table *tables, size_t sequences, const size_t *offsets, float *dst,
+                                size_t ld_dst);
+
+/* dst[i] = the sinusoidal encoding of position first + i, i < n: columns 2j and 2j + 1 hold sin and
+ * cos of position / base^(2j / cols). Computed in double and rounded once: the error is below 0.51
+ * ulp + position 2^-49. 1 <= base <= 2^1000; 10000 in the original text. first + n <= 2^31. */
+HEED_API heed_status heed_sinusoidal_positions(const heed_context *context, size_t first, size_t n, size_t cols,
+                                               double base, float *dst, size_t ld_dst);
+
+/* ---- feed-forward -------------------------------------------------------------------------- */
+
+typedef struct heed_ffn_weights {
+    size_t struct_size;
+    const heed_weights *up;   /* d_model -> d_ff */
+    const heed_weights *down; /* d_ff -> d_model */
+    const float *up_bias;     /* [d_ff], or NULL */
+    const float *down_bias;   /* [d_model], or NULL */
+    heed_activation activation;
+} heed_ffn_weights;
+
+#define HEED_FFN_WEIGHTS_INIT                                                                                          \
+    {                                                                                                                  \
+        sizeof(heed_ffn_weights), 0, 0, 0, 0, HEED_ACTIVATION_RELU                                                     \
+    }
+
+/* y = activation(x up + up_bias) down + down_bias, + residual if not NULL. x and y are
+ * [m][d_model]; y may be x or residual. Bits and bounds as two heed_linear calls. Workspace:
+ * m * d_ff floats. */
+HEED_API heed_status heed_ffn(const heed_context *context, const heed_ffn_weights *weights, size_t m, const float *x,
+                              size_t ldx, const float *residual, size_t ld_residual, float *y, size_t ldy,
+                              const heed_workspace *workspace);
+HEED_API heed_status heed_ffn_workspace(const heed_context *context, const heed_ffn_weights *weights, size_t m,
+                                        size_t *bytes);
+
+/* ---- attention ----------------------------------------------------------------------------- */
+
+/* Rows of heads, for each sequence of a batch: element (b, h, i, d) is
+ * data[b * batch_stride + h * head_stride + i * row_stride + d]. Interleaved [tokens][heads *
+ * head_dim] has head_stride = head_dim; head-major [heads][tokens][head_dim] has row_stride =
+ * head_dim. Strides of inputs may be 0 (broadcast); those of outputs may not make elements meet. */
+typedef struct heed_heads {
+    const float *data;
+    size_t batch_stride, head_stride, row_stride;
+} heed_heads;
+
+typedef struct heed_heads_out {
+    float *data;
+    size_t batch_stride, head_stride, row_stride;
+} heed_heads_out;
+
+/* Which keys a causal query sees: with query i of seq_q and a sequence of len keys,
+ * TOP_LEFT key j <= i; BOTTOM_RIGHT key j <= i + len - seq_q (queries are the last tokens). */
+typedef enum heed_causal { HEED_CAUSAL_NONE = 0, HEED_CAUSAL_TOP_LEFT = 1, HEED_CAUSAL_BOTTOM_RIGHT = 2 } heed_causal;
+
+typedef enum heed_mask_type {
+    HEED_MASK_NONE = 0,
+    HEED_MASK_ADDITIVE = 1, /* float, added to the scaled score; -inf masks the key */
+    HEED_MASK_BOOLEAN = 2   /* uint8_t, 0 masks the key */
+} heed_mask_type;
+
+/* Element (b, h, i, j) is data[b * batch_stride + h * head_stride + i * row_stride + j]; any
+ * stride may be 0 (broadcast). i and j count within the sequence. */
+typedef struct heed_mask {
+    const void *data;
+    heed_mask_type type;
+    size_t batch_stride, head_stride, row_stride;
+} heed_mask;
+
+typedef enum heed_scale {
+    HEED_SCALE_RSQRT_HEAD_DIM = 0, /* 1 / sqrt(head_dim) */
+    HEED_SCALE_VALUE = 1           /* the field scale_value */
+} heed_scale;
+
+/* softmax(scale q k^T + mask) v, head by head.
+ *
+ * A batch is either `batch` sequences of seq_q queries and seq_kv keys, or ragged: with q_offsets
+ * (batch + 1 entries that do not decrease) the queries of sequence b are rows q_offsets[b] ..
+ * q_offsets[b + 1] - 1 of one tensor, q.batch_stride and out.batch_stride are not used, and seq_q
+ * is the most that any sequence has. kv_offsets does the same for k, v and seq_kv. */
+typedef struct heed_attention_args {
+    size_t struct_size;
+    size_t batch, n_heads, n_kv_heads; /* n_heads is a multiple of n_kv_heads: grouped heads */
+    size_t seq_q, seq_kv, head_dim, value_dim;
+    heed_heads q, k, v;      /* k and v have n_kv_heads heads */
+    heed_heads_out out;      /* [.., n_heads, seq_q, value_dim] */
+    const size_t *q_offsets; /* NULL: not ragged */
+    const size_t *kv_offsets;
+    const size_t *kv_lengths; /* [batch]: keys from there on are masked, or NULL; <= the number of keys */
+    heed_causal causal;
+    heed_mask mask;
+    heed_scale scale;
+    float scale_value;
+    heed_heads_out map; /* receives the weights, [batch][n_heads][seq_q][seq_kv], if data is not NULL;
+                           row i of a ragged sequence is row i of that sequence's own map */
+} heed_attention_args;
+
+#define HEED_ATTENTION_ARGS_INIT                                                                                       \
+    {                                                                                                                  \
+        sizeof(heed_attention_args), 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, 0,   \
+            0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0}, HEED_SCALE_RSQRT_HEAD_DIM, 0.0f,                     \
+        {                                                                                                              \
+            0, 0, 0, 0                                                                                                 \
+        }                                                                                                              \
+    }
+
+/* What kv_lengths and causal mask is neither computed nor read; what a mask tensor masks has weight
+ * 0 and cannot leak, be it NaN. A query without a key to see gives zeros, in the map too. Otherwise
+ * NaN in a score, a +inf score, or scores that are all -inf make the row NaN. out and map overlap
+ * no input and not each other. map columns from the sequence's own number of keys on are set to 0.
+ * The canonical order (blocks of 256 keys, base-2 weights) and the bound are in doc/design.md. */
+HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
+                                    const heed_workspace *workspace);
+HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,
+                                              size_t *bytes);
+
+/* ---- multi-head attention with its projections ---------------------------------------------- */
+
+typedef struct heed_mha_weights {
+    size_t struct_size;
+    size_t n_heads, n_kv_heads, head_dim, value_dim;
+    const heed_weights *query;                                     /* d_model -> n_heads * head_dim */
+    const heed_weights *key;                                       /* d_memory -> n_kv_heads * head_dim */
+    const heed_weights *value;                                     /* d_memory -> n_kv_heads * value_dim */
+    const heed_weights *output;                                    /* n_heads * value_dim -> d_out */
+    const float *query_bias, *key_bias, *value_bias, *output_bias; /* NULL: none */
+} heed_mha_weights;
+
+#define HEED_MHA_WEIGHTS_INIT                                                                                          \
+    {                                                                                                                  \
+        sizeof(heed_mha_weights), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                   \
+    }
+
+/* Tokens of all sequences lie packed, one row each. A batch is `batch` sequences of seq_q tokens, or
+ * with offsets (batch + 1 entries from 0, not decreasing) ragged, seq_q then being the longest. */
+typedef struct heed_mha_args {
+    size_t struct_size;
+    size_t batch, seq_q, seq_kv;
+    const size_t *offsets;
+    const float *x; /* [tokens][d_model] */
+    size_t ldx;
+    const float *memory; /* cross-attention: [memory tokens][d_memory]; NULL: x, then seq_kv and
+                            memory_offsets are not used */
+    size_t ld_memory;
+    const size_t *memory_offsets;
+    const size_t *kv_lengths;
+    heed_causal causal;
+    heed_mask mask;
+    heed_scale scale;
+    float scale_value;
+    const float *residual; /* [tokens][d_out], added last, or NULL */
+    size_t ld_residual;
+    float *y; /* [tokens][d_out]; may be x or residual */
+    size_t ldy;
+    heed_heads_out map;
+} heed_mha_args;
+
+#define HEED_MHA_ARGS_INIT                                                                                             \
+    {                                                                                                                  \
+        sizeof(heed_mha_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0},           \
+            HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, 0, 0, 0, 0,                                                               \
+        {                                                                                                              \
+            0, 0, 0, 0                                                                                                 \
+        }                                                                                                              \
+    }
+
+/* y = concat(attention(x Wq + bq, m Wk + bk, m Wv + bv)) Wo + bo, + residual. Bits as the
+ * operators it is made of. */
+HEED_API heed_status heed_mha(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
+                              const heed_workspace *workspace);
+HEED_API heed_status heed_mha_workspace(const heed_context *context, const heed_mha_weights *weights,
+                                        const heed_mha_args *args, size_t *bytes);
+
+/* ---- encoder ------------------------------------------------------------------------------- */
+
+typedef enum heed_norm_order {
+    HEED_NORM_POST = 0, /* x = LN1(x + mha(x)); y = LN2(x + ffn(x)), the original transformer, BERT */
+    HEED_NORM_PRE = 1   /* x = x + mha(LN1(x)); y = x + ffn(LN2(x)) */
+} heed_norm_order;
+
+typedef struct heed_encoder_layer {
+    size_t struct_size;
+    const heed_mha_weights *attention;
+    const heed_ffn_weights *ffn;
+    const float *norm1_scale, *norm1_shift; /* [d_model], NULL: 1 and 0 */
+    const float *norm2_scale, *norm2_shift;
+    float eps;
+    heed_norm_order order;
+} heed_encoder_layer;
+
+#define HEED_ENCODER_LAYER_INIT                                                                                        \
+    {                                                                                                                  \
+        sizeof(heed_encoder_layer), 0, 0, 0, 0, 0, 0, 1e-5f, HEED_NORM_POST                                            \
+    }
+
+typedef struct heed_encoder_args {
+    size_t struct_size;
+    size_t batch, seq;
+    const size_t *offsets;    /* as in heed_mha_args */
+    const size_t *kv_lengths; /* [batch]: tokens from there on are padding and are not attended */
+    heed_causal causal;
+    heed_mask mask;
+    const float *final_scale, *final_shift; /* both NULL: no LayerNorm after the last layer */
+    float final_eps;
+    const float *x; /* [tokens][d_model] */
+    size_t ldx;
+    float *y; /* [tokens][d_model]; may be x */
+    size_t ldy;
+} heed_encoder_args;
+
+#define HEED_ENCODER_ARGS_INIT                                                                                         \
+    {                                                                                                                  \
+        sizeof(heed_encoder_args), 0, 0, 0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0}, 0, 0, 1e-5f, 0, 0, 0, 0 \
+    }
+
+/* y = the n_layers encoder layers applied to x one after another; n_layers = 1 is a single layer, 0
+ * is HEED_ERR_SHAPE. layers is an array; every layer has the same d_model and the same struct_size.
+ * y overlaps no input but x. Bits as the operators it is made of. */
+HEED_API heed_status heed_encoder(const heed_context *context, size_t n_layers, const heed_encoder_layer *layers,
+                                  const heed_encoder_args *args, const heed_workspace *workspace);
+HEED_API heed_status heed_encoder_workspace(const heed_context *context, size_t n_layers,
+                                            const heed_encoder_layer *layers, const heed_encoder_args *args,
+                                            size_t *bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

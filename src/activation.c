@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * heed_activate.
+ */
+#include "rows.h"
+
+struct activate {
+    const struct heed_kernels *kernels;
+    enum heed_activation_kind activation;
+    size_t cols, ld_src, ld_dst;
+    const float *src;
+    float *dst;
+};
+
+heed_status heed_activation_check(heed_activation activation)
+{
+    switch (activation) {
+    case HEED_ACTIVATION_NONE:
+    case HEED_ACTIVATION_RELU:
+    case HEED_ACTIVATION_GELU_ERF:
+    case HEED_ACTIVATION_GELU_TANH:
+        return HEED_OK;
+    }
+    return HEED_ERR_ENUM;
+}
+
+static void activate_rows(const void *arg, size_t first, size_t count)
+{
+    const struct activate *a = arg;
+    a->kernels->activate(a->activation, count, a->cols, a->src + first * a->ld_src, a->ld_src,
+                         a->dst + first * a->ld_dst, a->ld_dst);
+}
+
+heed_status heed_activate(const heed_context *context, heed_activation activation, size_t rows, size_t cols,
+                          const float *src, size_t ld_src, float *dst, size_t ld_dst)
+{
+    struct heed_context fallback;
+    const struct heed_context *c;
+    struct heed_operands operands = {.status = heed_context_resolve(context, &fallback, &c)};
+    heed_require(&operands, heed_activation_check(activation) == HEED_OK, HEED_ERR_ENUM);
+    heed_read(&operands, src, sizeof *src, rows, cols, ld_src, 1);
+    heed_write(&operands, dst, sizeof *dst, rows, cols, ld_dst, 1);
+    heed_status status = heed_operands_check(&operands, NULL, 0);
+    if (status != HEED_OK || rows == 0 || cols == 0)
+        return status;
+    struct activate a = {c->kernels, (enum heed_activation_kind)activation, cols, ld_src, ld_dst, src, dst};
+    heed_run_rows(c, rows, cols, activate_rows, &a);
+    return HEED_OK;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * Argument checks: nothing is read through a caller's pointer, or written, before these have passed.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+void heed_fail(struct heed_operands *operands, heed_status status)
+{
+    if (operands->status == HEED_OK)
+        operands->status = status;
+}
+
+void heed_require(struct heed_operands *operands, bool condition, heed_status otherwise)
+{
+    if (!condition)
+        heed_fail(operands, otherwise);
+}
+
+/* Registers the bytes from data to the end of `elements` elements. */
+static void add_span(struct heed_operands *operands, const void *data, size_t size, size_t elements, size_t ld,
+                     unsigned groups, bool written)
+{
+    uintptr_t begin = (uintptr_t)data;
+    size_t bytes = heed_times(elements, size);
+    if (!data)
+        heed_fail(operands, HEED_ERR_NULL);
+    else if (begin % size != 0)
+        heed_fail(operands, HEED_ERR_ALIGNMENT);
+    else if (bytes > PTRDIFF_MAX || bytes > UINTPTR_MAX - begin)
+        heed_fail(operands, HEED_ERR_OVERFLOW);
+    if (operands->status != HEED_OK)
+        return;
+    operands->operand[operands->count++] = (struct heed_operand){begin, begin + bytes, ld, groups, written};
+}
+
+static void add_matrix(struct heed_operands *operands, const void *data, size_t size, size_t rows, size_t cols,
+                       size_t ld, unsigned groups, bool written)
+{
+    if (rows == 0 || cols == 0)
+        return;
+    if (ld < cols)
+        heed_fail(operands, HEED_ERR_STRIDE);
+    else
+        add_span(operands, data, size, heed_plus(heed_times(rows - 1, ld), cols), ld, groups, written);
+}
+
+void heed_read(struct heed_operands *operands, const void *data, size_t size, size_t rows, size_t cols, size_t ld,
+               unsigned groups)
+{
+    add_matrix(operands, data, size, rows, cols, ld, groups, false);
+}
+
+void heed_write(struct heed_operands *operands, void *data, size_t size, size_t rows, size_t cols, size_t ld,
+                unsigned groups)
+{
+    add_matrix(operands, data, size, rows, cols, ld, groups, true);
+}
+
+void heed_read_optional(struct heed_operands *operands, const void *data, size_t size, size_t rows, size_t cols,
+                        size_t ld, unsigned groups)
+{
+    if (data)
+        heed_read(operands, data, size, rows, cols, ld, groups);
+}
+
+static bool is_empty(const struct heed_dims *dims)
+{
+    return dims->cols == 0 || dims->count[0] == 0 || dims->count[1] == 0 || dims->count[2] == 0;
+}
+
+static size_t tensor_elements(const struct heed_dims *dims)
+{
+    size_t last = dims->cols;
+    for (int d = 0; d < 3; d++)
+        last = heed_plus(last, heed_times(dims->count[d] - 1, dims->stride[d]));
+    return last;
+}
+
+/* Taken by ascending stride, each stride must step over all that the smaller ones reach. */
+static bool strides_collide(const struct heed_dims *dims)
+{
+    size_t reach = dims->cols;
+    bool used[3] = {false, false, false};
+    for (int round = 0; round < 3; round++) {
+        int least = -1;
+        for (int d = 0; d < 3; d++)
+            if (!used[d] && dims->count[d] > 1 && (least < 0 || dims->stride[d] < dims->stride[least]))
+                least = d;
+        if (least < 0)
+            return false;
+        if (dims->stride[least] < reach)
+            return true;
+        used[least] = true;
+        reach = heed_plus(reach, heed_times(dims->count[least] - 1, dims->stride[least]));
+    }
+    return false;
+}
+
+void heed_read_tensor(struct heed_operands *operands, const void *data, size_t size, const struct heed_dims *dims)
+{
+    if (!is_empty(dims))
+        add_span(operands, data, size, tensor_elements(dims), 0, 0, false);
+}
+
+void heed_write_tensor(struct heed_operands *operands, void *data, size_t size, const struct heed_dims *dims)
+{
+    if (is_empty(dims))
+        return;
+    if (strides_collide(dims))
+        heed_fail(operands, HEED_ERR_STRIDE);
+    else
+        add_span(operands, data, size, tensor_elements(dims), 0, 0, true);
+}
+
+static bool meet(const struct heed_operand *a, const struct heed_operand *b)
+{
+    return a->begin < b->end && b->begin < a->end;
+}
+
+static bool may_meet(const struct heed_operand *a, const struct heed_operand *b)
+{
+    return (a->groups & b->groups) != 0 && a->begin == b->begin && a->end == b->end && a->ld == b->ld;
+}
+
+static void check_overlaps(struct heed_operands *operands)
+{
+    for (size_t i = 0; i < operands->count; i++)
+        for (size_t j = 0; j < i; j++) {
+            const struct heed_operand *a = &operands->operand[i], *b = &operands->operand[j];
+            if ((a->written || b->written) && meet(a, b) && !may_meet(a, b))
+                heed_fail(operands, HEED_ERR_OVERLAP);
+        }
+}
+
+heed_status heed_operands_check(struct heed_operands *operands, const heed_workspace *workspace, size_t bytes)
+{
+    check_overlaps(operands);
+    if (workspace && bytes > 0) {
+        heed_require(operands, workspace->bytes >= bytes, HEED_ERR_WORKSPACE);
+        if (operands->status == HEED_OK)
+            heed_write(operands, workspace->memory, 4, 1, bytes / 4, bytes / 4, 0);
+        check_overlaps(operands);
+    }
+    return operands->status;
+}
+
+heed_status heed_struct_read(void *known, size_t known_size, size_t least, const void *given)
+{
+    size_t size;
+    memcpy(&size, given, sizeof size);
+    if (size < least || size > 65536)
+        return HEED_ERR_STRUCT;
+    for (size_t i = known_size; i < size; i++)
+        if (((const unsigned char *)given)[i] != 0)
+            return HEED_ERR_STRUCT;
+    memcpy(known, given, size < known_size ? size : known_size);
+    return HEED_OK;
+}
+
+heed_status heed_sequences_check(const struct heed_sequences *s, bool limited, size_t *rows)
+{
+    if (!s->offsets) {
+        *rows = heed_times(s->batch, s->length);
+        return *rows == SIZE_MAX ? HEED_ERR_OVERFLOW : HEED_OK;
+    }
+    if ((uintptr_t)s->offsets % sizeof(size_t) != 0)
+        return HEED_ERR_ALIGNMENT;
+    for (size_t b = 0; b < s->batch; b++) {
+        if (s->offsets[b + 1] < s->offsets[b])
+            return HEED_ERR_INDEX;
+        if (limited && s->offsets[b + 1] - s->offsets[b] > s->length)
+            return HEED_ERR_SHAPE;
+    }
+    *rows = s->offsets[s->batch];
+    return HEED_OK;
+}

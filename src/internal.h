@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ * What the operators share: contexts, levels, argument checks, scratch memory and tasks.
+ */
+#ifndef HEED_INTERNAL_H
+#define HEED_INTERNAL_H
+
+#include "config.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heed.h"
+#include "kernels.h"
+
+/* ---- levels (dispatch.c) ---- */
+
+struct heed_level {
+    const char *name;
+    const struct heed_kernels *kernels; /* NULL: not built */
+    bool runnable;                      /* this CPU can execute the table, perhaps only for tests */
+    const char *reason;                 /* why it may not be selected; NULL if it may */
+    bool fused;
+};
+
+size_t heed_level_count(void);
+struct heed_level heed_level_at(size_t index);
+
+/* The kernels of a level that may be selected; NULL names the default one. */
+heed_status heed_level_select(const char *name, const struct heed_kernels **kernels);
+
+/* ---- contexts (context.c) ---- */
+
+struct heed_context {
+    const struct heed_kernels *kernels;
+    heed_executor executor;
+    size_t threads;
+    heed_host host;
+    heed_allocator allocator;
+    long owner; /* process that made it: OpenMP's threads do not survive a fork */
+};
+
+/* As heed_context_create, on any runnable table: the tests' way to tables that may not be selected. */
+heed_status heed_context_create_on(heed_context **context, const heed_context_options *options,
+                                   const struct heed_kernels *kernels);
+
+/* The context to use for the caller's pointer: the same, or *fallback filled in for NULL. */
+heed_status heed_context_resolve(const heed_context *context, struct heed_context *fallback,
+                                 const struct heed_context **resolved);
+
+/* ---- tasks (parallel.c) ---- */
+
+typedef void heed_task(void *arg, size_t index, size_t worker);
+
+/* Runs every task. work is an estimate in multiply-adds: little work stays on the calling thread. */
+void heed_run(const struct heed_context *context, size_t n_tasks, double work, heed_task *task, void *arg);
+
+/* How many tasks can run at once: scratch is needed for so many workers. */
+size_t heed_workers(const struct heed_context *context);
+
+/* Multiply-adds that an element of a row kernel (exp, division, memory) is worth. */
+#define HEED_ROW_WORK 8.0
+
+/* ---- sizes ---- */
+
+/* a * b and a + b, or SIZE_MAX for ever once anything overflows. */
+static inline size_t heed_times(size_t a, size_t b)
+{
+    return a != 0 && b > SIZE_MAX / a ? SIZE_MAX : a * b;
+}
+
+static inline size_t heed_plus(size_t a, size_t b)
+{
+    return b > SIZE_MAX - a ? SIZE_MAX : a + b;
+}
+
+static inline size_t heed_ceil_div(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* Up to a whole number of panels; SIZE_MAX on overflow. */
+static inline size_t heed_pad(size_t n)
+{
+    return n > SIZE_MAX - HEED_PANEL ? SIZE_MAX : heed_ceil_div(n, HEED_PANEL) * HEED_PANEL;
+}
+
+/* ---- argument checks (check.c) ---- */
+
+/* Operands are declared in the order of the parameters; the first wrong one decides the status. Two
+ * operands of which one is written may meet only if they share a group and are the same matrix. */
+struct heed_operands {
+    heed_status status;
+    size_t count;
+    struct heed_operand {
+        uintptr_t begin, end;
+        size_t ld;
+        unsigned groups;
+        bool written;
+    } operand[20];
+};
+
+void heed_fail(struct heed_operands *operands, heed_status status);
+void heed_require(struct heed_operands *operands, bool condition, heed_status otherwise);
+
+/* A matrix of elements of `size` bytes; groups as above. */
+void heed_read(struct heed_operands *operands, const void *data, size_t size, size_t rows, size_t cols, size_t ld,
+               unsigned groups);
+void heed_write(struct heed_operands *operands, void *data, size_t size, size_t rows, size_t cols, size_t ld,
+                unsigned groups);
+
+/* As above where NULL means absent. */
+void heed_read_optional(struct heed_operands *operands, const void *data, size_t size, size_t rows, size_t cols,
+                        size_t ld, unsigned groups);
+
+/* A tensor of four dimensions, the last one dense. Strides of what is written may not collide. */
+struct heed_dims {
+    size_t count[3], stride[3], cols;
+};
+void heed_read_tensor(struct heed_operands *operands, const void *data, size_t size, const struct heed_dims *dims);
+void heed_write_tensor(struct heed_operands *operands, void *data, size_t size, const struct heed_dims *dims);
+
+/* Checks the overlaps, and the workspace against all operands where one is given. */
+heed_status heed_operands_check(struct heed_operands *operands, const heed_workspace *workspace, size_t bytes);
+
+/* Copies a caller's option struct over *known, which holds the defaults; least is the size of its
+ * first version. Fields that this version does not know must be zero. */
+heed_status heed_struct_read(void *known, size_t known_size, size_t least, const void *given);
+
+/* The number of rows that sequence b of a batch has, and where they begin. */
+struct heed_sequences {
+    size_t batch, length;
+    const size_t *offsets;
+};
+
+static inline size_t heed_sequence_begin(const struct heed_sequences *s, size_t b)
+{
+    return s->offsets ? s->offsets[b] : b * s->length;
+}
+
+static inline size_t heed_sequence_length(const struct heed_sequences *s, size_t b)
+{
+    return s->offsets ? s->offsets[b + 1] - s->offsets[b] : s->length;
+}
+
+/* Checks offsets (aligned, not decreasing, no sequence longer than length where limited) and gives
+ * the total number of rows, which is the last offset. */
+heed_status heed_sequences_check(const struct heed_sequences *s, bool limited, size_t *rows);
+
+/* ---- scratch (scratch.c) ---- */
+
+struct heed_scratch {
+    const struct heed_context *context;
+    void *owned;
+    unsigned char *next; /* aligned to a cache line */
+};
+
+/* Bytes of a part of the scratch, in whole cache lines. */
+size_t heed_scratch_part(size_t count, size_t size);
+
+/* What a caller must bring for so many bytes of parts, with room for alignment. */
+size_t heed_scratch_total(size_t parts);
+
+/* Takes the caller's workspace (checked before to be large enough) or allocates. */
+heed_status heed_scratch_open(struct heed_scratch *scratch, const struct heed_context *context,
+                              const heed_workspace *workspace, size_t bytes);
+void *heed_scratch_take(struct heed_scratch *scratch, size_t count, size_t size);
+void heed_scratch_close(struct heed_scratch *scratch);
+
+/* The answer of a _workspace query: HEED_ERR_OVERFLOW if sizes overflowed on the way. */
+heed_status heed_workspace_answer(size_t parts, size_t *bytes);
+
+/* ---- products (tiles.c) ---- */
+
+struct heed_product {
+    size_t m, n, k;
+    const float *a;
+    size_t lda;
+    struct heed_panels b;
+    float *c;
+    size_t ldc;
+    struct heed_epilogue epilogue;
+};
+
+void heed_product_run(const struct heed_context *context, const struct heed_product *product);
+
+/* ---- weights (pack.c) ---- */
+
+struct heed_panels heed_weights_panels(const heed_weights *weights);
+
+/* HEED_ERR_NULL or HEED_ERR_FORMAT for what is no packed matrix. */
+heed_status heed_weights_check(const heed_weights *weights);
+
+/* HEED_OK for a value of heed_activation. */
+heed_status heed_activation_check(heed_activation activation);
+
+/* ---- elementary functions in double (elementary.c): the same bits everywhere, unlike libm's ---- */
+
+double heed_log(double x);                                /* x > 0, normal */
+double heed_exp(double x);                                /* |x| <= 700 */
+double heed_root(double x);                               /* sqrt, x >= 0 */
+void heed_sincos(double x, double *sine, double *cosine); /* |x| <= 2^31 */
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ * heed_mha: projections, attention, output projection.
+ */
+#include "internal.h"
+
+struct mha {
+    const struct heed_context *context;
+    heed_mha_weights w;
+    heed_mha_args args;
+    const float *memory; /* rows that keys and values come from */
+    size_t ld_memory;
+    struct heed_sequences queries, keys;
+    size_t query_rows, key_rows;
+    size_t query_dim, key_dim, concat_dim, value_cols; /* columns of the projections */
+};
+
+static heed_status check_weights(struct mha *m)
+{
+    const heed_weights *all[] = {m->w.query, m->w.key, m->w.value, m->w.output};
+    for (int i = 0; i < 4; i++) {
+        heed_status status = heed_weights_check(all[i]);
+        if (status != HEED_OK)
+            return status;
+    }
+    m->query_dim = heed_times(m->w.n_heads, m->w.head_dim);
+    m->key_dim = heed_times(m->w.n_kv_heads, m->w.head_dim);
+    m->value_cols = heed_times(m->w.n_kv_heads, m->w.value_dim);
+    m->concat_dim = heed_times(m->w.n_heads, m->w.value_dim);
+    bool fits = heed_weights_out(m->w.query) == m->query_dim && heed_weights_out(m->w.key) == m->key_dim &&
+                heed_weights_out(m->w.value) == m->value_cols && heed_weights_in(m->w.output) == m->concat_dim &&
+                heed_weights_in(m->w.key) == heed_weights_in(m->w.value);
+    return fits ? HEED_OK : HEED_ERR_SHAPE;
+}
+
+/* Rows before the first offset would be projected in vain. */
+static bool starts_at_zero(const struct heed_sequences *s)
+{
+    return !s->offsets || s->offsets[0] == 0;
+}
+
+static heed_status describe(struct mha *m, const heed_context *context, struct heed_context *fallback,
+                            const heed_mha_weights *weights, const heed_mha_args *args)
+{
+    const heed_mha_weights no_weights = HEED_MHA_WEIGHTS_INIT;
+    const heed_mha_args no_args = HEED_MHA_ARGS_INIT;
+    *m = (struct mha){.w = no_weights, .args = no_args};
+    heed_status status = heed_context_resolve(context, fallback, &m->context);
+    if (status == HEED_OK && (!weights || !args))
+        status = HEED_ERR_NULL;
+    if (status == HEED_OK)
+        status = heed_struct_read(&m->w, sizeof m->w, sizeof m->w, weights);
+    if (status == HEED_OK)
+        status = check_weights(m);
+    if (status == HEED_OK)
+        status = heed_struct_read(&m->args, sizeof m->args, sizeof m->args, args);
+    if (status != HEED_OK)
+        return status;
+    bool self = m->args.memory == NULL;
+    m->memory = self ? m->args.x : m->args.memory;
+    m->ld_memory = self ? m->args.ldx : m->args.ld_memory;
+    m->queries = (struct heed_sequences){m->args.batch, m->args.seq_q, m->args.offsets};
+    m->keys = (struct heed_sequences){m->args.batch, self ? m->args.seq_q : m->args.seq_kv,
+                                      self ? m->args.offsets : m->args.memory_offsets};
+    if (self && heed_weights_in(m->w.query) != heed_weights_in(m->w.key))
+        return HEED_ERR_SHAPE;
+    status = heed_sequences_check(&m->queries, true, &m->query_rows);
+    if (status == HEED_OK)
+        status = heed_sequences_check(&m->keys, true, &m->key_rows);
+    if (status == HEED_OK && (!starts_at_zero(&m->queries) || !starts_at_zero(&m->keys)))
+        status = HEED_ERR_INDEX;
+    return status;
+}
+
+/* The projected rows, interleaved; NULL buffers serve the workspace query. */
+static heed_attention_args attention_args(const struct mha *m, const float *q, const float *k, const float *v,
+                                          float *out)
+{
+    heed_attention_args args = HEED_ATTENTION_ARGS_INIT;
+    args.batch = m->args.batch;
+    args.n_heads = m->w.n_heads;
+    args.n_kv_heads = m->w.n_kv_heads;
+    args.seq_q = m->queries.length;
+    args.seq_kv = m->keys.length;
+    args.head_dim = m->w.head_dim;
+    args.value_dim = m->w.value_dim;
+    args.q = (heed_heads){q, m->queries.length * m->query_dim, m->w.head_dim, m->query_dim};
+    args.k = (heed_heads){k, m->keys.length * m->key_dim, m->w.head_dim, m->key_dim};
+    args.v = (heed_heads){v, m->keys.length * m->value_cols, m->w.value_dim, m->value_cols};
+    args.out = (heed_heads_out){out, m->queries.length * m->concat_dim, m->w.value_dim, m->concat_dim};
+    args.q_offsets = m->queries.offsets;
+    args.kv_offsets = m->keys.offsets;
+    args.kv_lengths = m->args.kv_lengths;
+    args.causal = m->args.causal;
+    args.mask = m->args.mask;
+    args.scale = m->args.scale;
+    args.scale_value = m->args.scale_value;
+    args.map = m->args.map;
+    return args;
+}
+
+/* Bytes of q, k, v and concat, and of the attention within. */
+static heed_status scratch_parts(const struct mha *m, size_t *parts, size_t *attention_bytes)
+{
+    heed_attention_args args = attention_args(m, NULL, NULL, NULL, NULL);
+    heed_status status = heed_attention_workspace(m->context, &args, attention_bytes);
+    *parts = 0;
+    if (m->query_rows == 0)
+        return status;
+    const size_t floats[] = {
+        heed_times(m->query_rows, m->query_dim),
+        heed_times(m->key_rows, m->key_dim),
+        heed_times(m->key_rows, m->value_cols),
+        heed_times(m->query_rows, m->concat_dim),
+    };
+    for (int i = 0; i < 4; i++)
+        *parts = heed_plus(*parts, heed_scratch_part(floats[i], sizeof(float)));
+    *parts = heed_plus(*parts, heed_scratch_part(*attention_bytes, 1));
+    return status;
+}
+
+heed_status heed_mha_workspace(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
+                               size_t *bytes)
+{
+    struct heed_context fallback;
+    struct mha m;
+    size_t parts = 0, attention_bytes = 0;
+    heed_status status = describe(&m, context, &fallback, weights, args);
+    if (status == HEED_OK)
+        status = scratch_parts(&m, &parts, &attention_bytes);
+    return status == HEED_OK ? heed_workspace_answer(parts, bytes) : status;
+}
+
+static void check_operands(struct heed_operands *operands, const struct mha *m)
+{
+    size_t one = m->query_rows ? 1 : 0, d_out = heed_weights_out(m->w.output);
+    heed_read(operands, m->args.x, sizeof(float), m->query_rows, heed_weights_in(m->w.query), m->args.ldx, 1);
+    if (m->args.memory)
+        heed_read(operands, m->memory, sizeof(float), m->key_rows, heed_weights_in(m->w.key), m->ld_memory, 0);
+    heed_read_optional(operands, m->w.query_bias, sizeof(float), one, m->query_dim, m->query_dim, 0);
+    heed_read_optional(operands, m->w.key_bias, sizeof(float), one, m->key_dim, m->key_dim, 0);
+    heed_read_optional(operands, m->w.value_bias, sizeof(float), one, m->value_cols, m->value_cols, 0);
+    heed_read_optional(operands, m->w.output_bias, sizeof(float), one, d_out, d_out, 0);
+    heed_read_optional(operands, m->args.residual, sizeof(float), m->query_rows, d_out, m->args.ld_residual, 1);
+    const heed_mask *mask = &m->args.mask;
+    struct heed_dims dims = {{m->args.batch, m->w.n_heads, m->queries.length},
+                             {mask->batch_stride, mask->head_stride, mask->row_stride},
+                             m->keys.length};
+    if (mask->type != HEED_MASK_NONE)
+        heed_read_tensor(operands, mask->data, mask->type == HEED_MASK_ADDITIVE ? sizeof(float) : 1, &dims);
+    const heed_heads_out *map = &m->args.map;
+    struct heed_dims map_dims = {{m->args.batch, m->w.n_heads, m->queries.length},
+                                 {map->batch_stride, map->head_stride, map->row_stride},
+                                 m->keys.length};
+    if (map->data)
+        heed_write_tensor(operands, map->data, sizeof(float), &map_dims);
+    heed_write(operands, m->args.y, sizeof(float), m->query_rows, d_out, m->args.ldy, 1);
+}
+
+static heed_status project(const struct mha *m, size_t rows, const float *x, size_t ldx, const heed_weights *weights,
+                           const float *bias, float *y)
+{
+    heed_linear_options options = HEED_LINEAR_OPTIONS_INIT;
+    options.bias = bias;
+    return heed_linear(m->context, rows, x, ldx, weights, &options, y, heed_weights_out(weights));
+}
+
+static heed_status run_mha(const struct mha *m, struct heed_scratch *scratch, size_t attention_bytes)
+{
+    float *q = heed_scratch_take(scratch, m->query_rows * m->query_dim, sizeof(float));
+    float *k = heed_scratch_take(scratch, m->key_rows * m->key_dim, sizeof(float));
+    float *v = heed_scratch_take(scratch, m->key_rows * m->value_cols, sizeof(float));
+    float *concat = heed_scratch_take(scratch, m->query_rows * m->concat_dim, sizeof(float));
+    const heed_workspace inner = {heed_scratch_take(scratch, attention_bytes, 1), attention_bytes};
+
+    heed_status status = project(m, m->query_rows, m->args.x, m->args.ldx, m->w.query, m->w.query_bias, q);
+    if (status == HEED_OK)
+        status = project(m, m->key_rows, m->memory, m->ld_memory, m->w.key, m->w.key_bias, k);
+    if (status == HEED_OK)
+        status = project(m, m->key_rows, m->memory, m->ld_memory, m->w.value, m->w.value_bias, v);
+    heed_attention_args args = attention_args(m, q, k, v, concat);
+    if (status == HEED_OK)
+        status = heed_attention(m->context, &args, &inner);
+    heed_linear_options output = HEED_LINEAR_OPTIONS_INIT;
+    output.bias = m->w.output_bias;
+    output.residual = m->args.residual;
+    output.ld_residual = m->args.ld_residual;
+    if (status == HEED_OK)
+        status =
+            heed_linear(m->context, m->query_rows, concat, m->concat_dim, m->w.output, &output, m->args.y, m->args.ldy);
+    return status;
+}
+
+heed_status heed_mha(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
+                     const heed_workspace *workspace)
+{
+    struct heed_context fallback;
+    struct mha m;
+    size_t parts = 0, attention_bytes = 0;
+    struct heed_operands operands = {.status = describe(&m, context, &fallback, weights, args)};
+    if (operands.status == HEED_OK)
+        heed_fail(&operands, scratch_parts(&m, &parts, &attention_bytes));
+    if (operands.status != HEED_OK)
+        return operands.status;
+    check_operands(&operands, &m);
+    size_t bytes = heed_scratch_total(parts);
+    heed_require(&operands, bytes <= PTRDIFF_MAX, HEED_ERR_OVERFLOW);
+    heed_status status = heed_operands_check(&operands, workspace, bytes);
+    struct heed_scratch scratch;
+    if (status == HEED_OK && m.query_rows > 0)
+        status = heed_scratch_open(&scratch, m.context, workspace, bytes);
+    if (status != HEED_OK || m.query_rows == 0)
+        return status;
+    status = run_mha(&m, &scratch, attention_bytes);
+    heed_scratch_close(&scratch);
+    return status;
+}

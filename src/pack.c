@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * Packed weights: a header of one cache line, then panels of 16 columns.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+/* Words of 32 bits only, so that the object may lie at any 4-byte address. The magic number reads
+ * differently in the other byte order. */
+struct heed_weights {
+    uint32_t magic, version, type, panel;
+    uint32_t in_low, in_high, out_low, out_high;
+    uint32_t reserved[8];
+};
+
+_Static_assert(sizeof(struct heed_weights) == 64, "the header is part of the file format");
+
+#define WEIGHTS_MAGIC 0x64656568u
+#define WEIGHTS_VERSION 1u
+
+static size_t join_words(uint32_t low, uint32_t high)
+{
+    return (size_t)((uint64_t)high << 32 | low);
+}
+
+size_t heed_weights_in(const heed_weights *weights)
+{
+    return join_words(weights->in_low, weights->in_high);
+}
+
+size_t heed_weights_out(const heed_weights *weights)
+{
+    return join_words(weights->out_low, weights->out_high);
+}
+
+struct heed_panels heed_weights_panels(const heed_weights *weights)
+{
+    const float *data = (const float *)(const void *)(weights + 1);
+    return (struct heed_panels){data, HEED_PANEL, HEED_PANEL * heed_weights_in(weights)};
+}
+
+heed_status heed_weights_bytes(heed_type type, size_t in, size_t out, size_t *bytes)
+{
+    if (!bytes)
+        return HEED_ERR_NULL;
+    if (type != HEED_TYPE_F32)
+        return HEED_ERR_ENUM;
+    size_t panels = heed_times(heed_times(in, heed_pad(out)), sizeof(float));
+    size_t total = heed_plus(panels, sizeof(struct heed_weights));
+    if (total > PTRDIFF_MAX)
+        return HEED_ERR_OVERFLOW;
+    *bytes = total;
+    return HEED_OK;
+}
+
+heed_status heed_weights_check(const heed_weights *weights)
+{
+    if (!weights)
+        return HEED_ERR_NULL;
+    if ((uintptr_t)weights % 4 != 0)
+        return HEED_ERR_ALIGNMENT;
+    bool ours = weights->magic == WEIGHTS_MAGIC && weights->version == WEIGHTS_VERSION &&
+                weights->type == HEED_TYPE_F32 && weights->panel == HEED_PANEL;
+    return ours ? HEED_OK : HEED_ERR_FORMAT;
+}
+
+heed_status heed_weights_open(const void *memory, size_t bytes, const heed_weights **weights)
+{
+    size_t needed;
+    if (!memory || !weights)
+        return HEED_ERR_NULL;
+    if ((uintptr_t)memory % 4 != 0)
+        return HEED_ERR_ALIGNMENT;
+    const heed_weights *w = memory;
+    if (bytes < sizeof *w || heed_weights_check(w) != HEED_OK)
+        return HEED_ERR_FORMAT;
+    if (heed_weights_bytes(HEED_TYPE_F32, heed_weights_in(w), heed_weights_out(w), &needed) != HEED_OK ||
+        needed > bytes)
+        return HEED_ERR_FORMAT;
+    *weights = w;
+    return HEED_OK;
+}
+
+struct pack_job {
+    const struct heed_kernels *kernels;
+    bool transposed;
+    size_t in, out, ld;
+    const float *src;
+    float *panels;
+};
+
+/* Task p packs panel p. */
+static void pack_panel(void *arg, size_t index, size_t worker)
+{
+    const struct pack_job *job = arg;
+    size_t j = index * HEED_PANEL, n = job->out - j < HEED_PANEL ? job->out - j : HEED_PANEL;
+    (void)worker;
+    job->kernels->pack(job->transposed, n, job->in, job->src + (job->transposed ? j * job->ld : j), job->ld,
+                       job->panels + index * HEED_PANEL * job->in);
+}
+
+heed_status heed_weights_pack(const heed_context *context, heed_type type, heed_weight_layout layout, size_t in,
+                              size_t out, const float *src, size_t ld, void *memory, size_t bytes,
+                              const heed_weights **weights)
+{
+    struct heed_context fallback;
+    const struct heed_context *c;
+    heed_status status = heed_context_resolve(context, &fallback, &c);
+    size_t needed = 0;
+    if (status == HEED_OK)
+        status = heed_weights_bytes(type, in, out, &needed);
+    struct heed_operands operands = {.status = status};
+    heed_require(&operands, layout == HEED_LAYOUT_IN_OUT || layout == HEED_LAYOUT_OUT_IN, HEED_ERR_ENUM);
+    bool transposed = layout == HEED_LAYOUT_OUT_IN;
+    heed_read(&operands, src, sizeof *src, transposed ? out : in, transposed ? in : out, ld, 0);
+    heed_require(&operands, bytes >= needed, HEED_ERR_SHAPE);
+    heed_write(&operands, memory, 4, 1, needed / 4, needed / 4, 0);
+    heed_require(&operands, weights != NULL, HEED_ERR_NULL);
+    status = heed_operands_check(&operands, NULL, 0);
+    if (status != HEED_OK)
+        return status;
+
+    heed_weights *w = memory;
+    *w = (heed_weights){
+        .magic = WEIGHTS_MAGIC,
+        .version = WEIGHTS_VERSION,
+        .type = HEED_TYPE_F32,
+        .panel = HEED_PANEL,
+        .in_low = (uint32_t)in,
+        .in_high = (uint32_t)((uint64_t)in >> 32),
+        .out_low = (uint32_t)out,
+        .out_high = (uint32_t)((uint64_t)out >> 32),
+    };
+    struct pack_job job = {c->kernels, transposed, in, out, ld, src, (float *)(void *)(w + 1)};
+    heed_run(c, heed_ceil_div(out, HEED_PANEL), (double)in * (double)out, pack_panel, &job);
+    *weights = w;
+    return HEED_OK;
+}

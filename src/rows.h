@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ * Row operators share blocks of rows over threads.
+ */
+#ifndef HEED_ROWS_H
+#define HEED_ROWS_H
+
+#include "internal.h"
+
+/* Runs block(arg, first, count) over all rows, in blocks of so many rows that a call is worth it. */
+void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols,
+                   void (*block)(const void *arg, size_t first, size_t count), const void *arg);
+
+#endif

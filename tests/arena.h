@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * Operands of any size flush against guard pages, on either side, from one mapping each.
+ */
+#ifndef HEED_TESTS_ARENA_H
+#define HEED_TESTS_ARENA_H
+
+#include "check.h"
+
+struct arena {
+    float *begin, *end; /* begin follows one guard page, end precedes another */
+    size_t floats;
+};
+
+static inline struct arena arena_make(size_t floats)
+{
+    float *at_end = guarded(floats, 1), *at_begin = guarded(floats, 0);
+    return (struct arena){at_begin, at_end + floats, floats};
+}
+
+/* n floats of the arena that touch the guard page after (at_end) or before them. */
+static inline float *arena_place(const struct arena *arena, size_t n, int at_end)
+{
+    return at_end ? arena->end - n : arena->begin;
+}
+
+#endif

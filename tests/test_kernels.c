@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT
+ * Every kernel of every table bitwise against the scalar table of its class, flush against guard
+ * pages. Sizes and alignments are complete each on its own and in pairs.
+ */
+#include "arena.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LONGEST_SWEEP 130
+
+static struct {
+    const struct heed_kernels *table, *oracle;
+    struct arena a, b, got, extra;
+    float *want; /* what the oracle writes; as large as got */
+} t;
+
+enum { ARENA_FLOATS = 1 << 18 };
+
+static size_t sweep_end(void)
+{
+    return quick() ? 35 : LONGEST_SWEEP;
+}
+
+static size_t step(size_t natively, size_t quickly)
+{
+    return quick() ? quickly : natively;
+}
+
+/* Both outputs start from the same contents; gaps between rows must survive. */
+static float *prepare(size_t n, int at_end)
+{
+    float *got = arena_place(&t.got, n, at_end);
+    for (size_t i = 0; i < n; i++)
+        got[i] = t.want[i] = uniform(-1.0f, 1.0f);
+    return got;
+}
+
+static size_t span(size_t rows, size_t cols, size_t ld)
+{
+    return rows == 0 || cols == 0 ? 0 : (rows - 1) * ld + cols;
+}
+
+static void compare(size_t n, const float *got, const char *what, size_t p, size_t q, size_t r)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s %zu x %zu x %zu", what, p, q, r);
+    check_same(1, n, got, n, t.want, n, text);
+}
+
+/* ---- gemm ---- */
+
+struct gemm_case {
+    size_t m, n, k, lda_gap, ldc_gap, align_a, align_c;
+    int at_end;
+    unsigned kind; /* epilogue, chosen round robin */
+};
+
+#define EPILOGUES 8
+
+static struct heed_epilogue epilogue_of(unsigned kind, const float *bias, const float *residual, size_t ld_residual)
+{
+    struct heed_epilogue e = {.kind = HEED_EPILOGUE_LINEAR, .alpha = 0.75f, .ld_residual = ld_residual};
+    switch (kind % EPILOGUES) {
+    case 0:
+        e.kind = HEED_EPILOGUE_STORE;
+        break;
+    case 1:
+        e.kind = HEED_EPILOGUE_ACCUMULATE;
+        break;
+    case 2:
+        e.kind = HEED_EPILOGUE_SCALE;
+        e.beta = -1.25f;
+        break;
+    case 3:
+        e.kind = HEED_EPILOGUE_SCALE;
+        break;
+    case 4:
+        e.bias = bias;
+        break;
+    case 5:
+        e.bias = bias;
+        e.activation = HEED_KIND_RELU;
+        e.residual = residual;
+        break;
+    case 6:
+        e.bias = bias;
+        e.activation = HEED_KIND_GELU_ERF;
+        break;
+    default:
+        e.residual = residual;
+        e.activation = HEED_KIND_GELU_TANH;
+        break;
+    }
+    return e;
+}
+
+static void check_gemm(const struct gemm_case *g)
+{
+    size_t lda = g->k + g->lda_gap, ldc = g->n + g->ldc_gap, padded = (g->n + 15) / 16 * 16;
+    int in_place = g->kind % 3 == 0; /* b row-major rather than packed */
+    struct heed_panels packed_b = {NULL, 16, 16 * g->k}, rows_b = {NULL, padded + 5, 16};
+    struct heed_panels b = in_place ? rows_b : packed_b;
+    const float *a = g->align_a ? t.a.begin + g->align_a : arena_place(&t.a, span(g->m, g->k, lda), g->at_end);
+    b.data = arena_place(&t.b, in_place ? span(g->k, padded, b.row) : padded * g->k, g->at_end);
+    size_t n = span(g->m, g->n, ldc);
+    float *got = g->align_c ? prepare(n, 0) + g->align_c : prepare(n, g->at_end);
+    if (g->align_c)
+        memcpy(got, t.want, n * sizeof(float));
+    const float *bias = arena_place(&t.extra, g->n, g->at_end), *residual = t.extra.begin + 3;
+    struct heed_epilogue e = epilogue_of(g->kind, bias, residual, g->n + 1);
+    t.table->gemm(g->m, g->n, g->k, a, lda, &b, got, ldc, &e);
+    t.oracle->gemm(g->m, g->n, g->k, a, lda, &b, t.want, ldc, &e);
+    compare(n, got, "gemm", g->m, g->n, g->k);
+}
+
+static void sweep_gemm_sizes(void)
+{
+    size_t most_m = 2 * t.table->mr + 1, most_n = 2 * t.table->nr + 1, most_k = sweep_end();
+    unsigned kind = 0;
+    static const size_t few_k[] = {0, 1, 7, 64}, few[] = {1, 6, 17, 33, 65};
+    for (size_t m = 0; m <= most_m; m++)
+        for (size_t n = 0; n <= most_n; n++, kind++)
+            for (size_t i = 0; i < step(4, 1); i++)
+                check_gemm(&(struct gemm_case){m, n, few_k[(i + n) % 4], kind % 4, kind % 5, 0, 0, kind & 1,
+                                               kind + (unsigned)i});
+    for (size_t m = 0; m <= most_m; m += step(1, 3))
+        for (size_t k = 0; k <= most_k; k++, kind++)
+            check_gemm(&(struct gemm_case){m, few[kind % 5], k, kind % 3, kind % 2, 0, 0, kind & 1, kind});
+    for (size_t n = 0; n <= most_n; n += step(1, 7))
+        for (size_t k = 0; k <= most_k; k += step(1, 5), kind++)
+            check_gemm(
+                &(struct gemm_case){1 + kind % (t.table->mr + 1), n, k, kind % 3, kind % 2, 0, 0, kind & 1, kind});
+    static const size_t edges[] = {255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 4095, 4096, 4097};
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
+        check_gemm(&(struct gemm_case){t.table->mr + 1, 17, edges[i], 0, 1, 0, 0, 1, (unsigned)i});
+}
+
+static void sweep_gemm_alignments(void)
+{
+    size_t most_m = 2 * t.table->mr + 1, most_n = 2 * t.table->nr + 1;
+    unsigned kind = 0;
+    for (size_t align = 0; align < 16; align++) {
+        for (size_t other = 0; other < 16; other++, kind++)
+            check_gemm(&(struct gemm_case){3, 35, 9, 1, 2, align, other, 0, kind});
+        for (size_t m = 0; m <= most_m; m += step(1, 4), kind++)
+            check_gemm(&(struct gemm_case){m, 19, 11, 0, 1, align, 15 - align, 0, kind});
+        for (size_t n = 0; n <= most_n; n += step(1, 4), kind++)
+            check_gemm(&(struct gemm_case){4, n, 11, 0, 1, align, 15 - align, 0, kind});
+        for (size_t k = 0; k <= sweep_end(); k += step(1, 4), kind++)
+            check_gemm(&(struct gemm_case){4, 21, k, 0, 1, align, 15 - align, 0, kind});
+    }
+}
+
+/* ---- pack and transpose ---- */
+
+static void check_pack(size_t n, size_t k, int transposed, size_t gap, int at_end)
+{
+    size_t ldb = (transposed ? k : n) + gap, panels = (n + 15) / 16 * 16 * k;
+    const float *b = arena_place(&t.b, transposed ? span(n, k, ldb) : span(k, n, ldb), at_end);
+    float *got = prepare(panels, at_end);
+    t.table->pack(transposed, n, k, b, ldb, got);
+    t.oracle->pack(transposed, n, k, b, ldb, t.want);
+    compare(panels, got, transposed ? "pack transposed" : "pack", n, k, gap);
+}
+
+static void check_transpose(size_t rows, size_t cols, size_t gap, int at_end)
+{
+    const float *src = arena_place(&t.b, span(rows, cols, cols + gap), at_end);
+    size_t n = span(cols, rows, rows + gap);
+    float *got = prepare(n, at_end);
+    t.table->transpose(rows, cols, src, cols + gap, got, rows + gap);
+    t.oracle->transpose(rows, cols, src, cols + gap, t.want, rows + gap);
+    compare(n, got, "transpose", rows, cols, gap);
+}
+
+static void sweep_packing(void)
+{
+    for (size_t n = 0; n <= 67; n += step(1, 3))
+        for (size_t k = 0; k <= sweep_end(); k += step(1, 3)) {
+            int at_end = (n ^ k) & 1;
+            check_pack(n, k, 0, k % 3, at_end);
+            check_pack(n, k, 1, n % 3, at_end);
+            if (k <= 67)
+                check_transpose(n, k, (n + k) % 3, at_end);
+        }
+}
+
+/* ---- rows ---- */
+
+struct row_case {
+    size_t rows, cols, gap, align;
+    int at_end, in_place;
+};
+
+/* Places input and output, runs both tables, compares. run(kernels, case, src, dst, ld). */
+static void check_rows(const struct row_case *r, const char *what,
+                       void (*run)(const struct heed_kernels *kernels, const struct row_case *r, const float *src,
+                                   float *dst, size_t ld))
+{
+    size_t ld = r->cols + r->gap, n = span(r->rows, r->cols, ld);
+    float *got = r->align ? prepare(n, 0) + r->align : prepare(n, r->at_end);
+    if (r->align)
+        memcpy(got, t.want, n * sizeof(float));
+    const float *src = r->align ? t.a.begin + (15 - r->align) : arena_place(&t.a, n, r->at_end);
+    run(t.oracle, r, r->in_place ? t.want : src, t.want, ld);
+    run(t.table, r, r->in_place ? got : src, got, ld);
+    compare(n, got, what, r->rows, r->cols, r->align);
+}
+
+static void run_softmax(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                        size_t ld)
+{
+    kernels->softmax(r->rows, r->cols, src, ld, dst, ld);
+}
+
+static void run_layernorm(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                          size_t ld)
+{
+    struct heed_layernorm_task task = {
+        .rows = r->rows, .cols = r->cols, .x = src, .ldx = ld, .eps = 1e-5f, .y = dst, .ldy = ld};
+    unsigned options = (unsigned)(r->cols + r->rows) % 4;
+    if (options & 1)
+        task.scale = arena_place(&t.extra, r->cols, r->at_end);
+    if (options & 2) {
+        task.shift = t.extra.begin;
+        task.residual = t.b.begin + 1;
+        task.ld_residual = r->cols;
+    }
+    kernels->layernorm(&task);
+}
+
+static void run_l2_normalize(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                             size_t ld)
+{
+    kernels->l2_normalize(r->rows, r->cols, 1e-12f, src, ld, dst, ld);
+}
+
+static void run_relu(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                     size_t ld)
+{
+    kernels->activate(HEED_KIND_RELU, r->rows, r->cols, src, ld, dst, ld);
+}
+
+static void run_gelu_erf(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                         size_t ld)
+{
+    kernels->activate(HEED_KIND_GELU_ERF, r->rows, r->cols, src, ld, dst, ld);
+}
+
+static void run_gelu_tanh(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                          size_t ld)
+{
+    kernels->activate(HEED_KIND_GELU_TANH, r->rows, r->cols, src, ld, dst, ld);
+}
+
+static void run_mean_rows(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                          size_t ld)
+{
+    if (!r->in_place && r->rows > 0)
+        kernels->mean_rows(r->rows, r->cols, src, ld, 0.3f, dst);
+}
+
+static void run_sum_rows(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                         size_t ld)
+{
+    const float *rows[] = {src, t.b.begin, src + (r->rows > 1 ? ld : 0)};
+    if (r->rows > 0)
+        kernels->sum_rows(1 + r->cols % 3, rows, r->cols, dst);
+}
+
+static void run_argmax(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                       size_t ld)
+{
+    for (size_t i = 0; i < r->rows; i++)
+        dst[i * ld] = (float)kernels->argmax(r->cols, src + i * ld);
+}
+
+static void run_vexp(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                     size_t ld)
+{
+    (void)ld;
+    if (r->rows > 0)
+        kernels->vexp(r->cols, src, dst);
+}
+
+static void run_vexp2(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                      size_t ld)
+{
+    float negative[LONGEST_SWEEP + 1];
+    (void)ld;
+    if (r->rows == 0 || r->cols > LONGEST_SWEEP)
+        return;
+    for (size_t i = 0; i < r->cols; i++)
+        negative[i] = -30.0f * src[i] * src[i];
+    kernels->vexp2(r->cols, negative, dst);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst, size_t ld);
+} row_kernels[] = {
+    {"softmax", run_softmax},     {"layernorm", run_layernorm}, {"l2_normalize", run_l2_normalize},
+    {"relu", run_relu},           {"gelu erf", run_gelu_erf},   {"gelu tanh", run_gelu_tanh},
+    {"mean_rows", run_mean_rows}, {"sum_rows", run_sum_rows},   {"argmax", run_argmax},
+    {"vexp", run_vexp},           {"vexp2", run_vexp2},
+};
+
+static void sweep_row_kernel(size_t index)
+{
+    static const size_t edges[] = {255, 256, 257, 511, 513, 1000, 4095, 4096, 4097, 8191, 8192, 8193, 9000};
+    for (size_t cols = 1; cols <= sweep_end(); cols++) {
+        for (size_t rows = 0; rows <= 3; rows++)
+            for (int at_end = 0; at_end <= 1; at_end++)
+                check_rows(&(struct row_case){rows, cols, (rows + cols) % 3, 0, at_end, (cols + rows) % 5 == 0},
+                           row_kernels[index].name, row_kernels[index].run);
+        for (size_t align = 1; align < 16; align += step(1, 5))
+            check_rows(&(struct row_case){2, cols, align % 3, align, 0, 0}, row_kernels[index].name,
+                       row_kernels[index].run);
+    }
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
+        check_rows(&(struct row_case){2, edges[i], i % 2, 0, i & 1, i % 3 == 0}, row_kernels[index].name,
+                   row_kernels[index].run);
+}
+
+/* ---- attention ---- */
+
+struct attention_case {
+    size_t rows, keys, head_dim, value_dim;
+    unsigned options; /* bits 0-1 causal kind, 2-3 mask kind, 4 map, 5 guard side, 6 interleaved strides */
+};
+
+static void set_attention_mask(struct heed_attention_task *task, const struct attention_case *c, unsigned char *boolean)
+{
+    unsigned kind = c->options >> 2 & 3;
+    task->mask_row = c->keys + (c->options >> 6 & 1);
+    if (kind == 1) {
+        task->mask_kind = HEED_KIND_ADDITIVE;
+        task->mask = t.extra.begin;
+    } else if (kind == 2) {
+        task->mask_kind = HEED_KIND_BOOLEAN;
+        task->mask = boolean;
+    }
+}
+
+static void check_attention(const struct attention_case *c)
+{
+    static unsigned char boolean[40 * 1200];
+    int at_end = c->options >> 5 & 1;
+    size_t gap = c->options >> 6 & 1, padded_keys = (c->keys + 15) / 16 * 16, width = (c->value_dim + 15) / 16 * 16;
+    size_t out_row = c->value_dim + gap, out_floats = span(c->rows, c->value_dim, out_row);
+    size_t map_row = c->keys + 2, map_floats = c->options & 16 ? span(c->rows, c->keys + 1, map_row) : 0;
+    struct heed_attention_task task = {
+        .rows = c->rows,
+        .head_dim = c->head_dim,
+        .value_dim = c->value_dim,
+        .q = arena_place(&t.a, span(c->rows, c->head_dim, c->head_dim + gap), at_end),
+        .q_row = c->head_dim + gap,
+        .k = {arena_place(&t.b, padded_keys * c->head_dim, at_end), 16, 16 * c->head_dim},
+        .v = {t.b.begin, 16, 16 * c->keys},
+        .keys = c->keys,
+        .causal = (c->options & 3) != 0,
+        .scale_log2e = 0.7f,
+        .out_row = out_row,
+        .map_row = map_row,
+        .map_cols = c->keys + 1,
+    };
+    if (c->value_dim % 16 == 0 && gap)
+        task.v = (struct heed_panels){arena_place(&t.b, span(c->keys, width, width + 3), at_end), width + 3, 16};
+    task.diagonal = (c->options & 3) == 1 ? 0 : (c->options & 3) == 2 ? (ptrdiff_t)c->keys - (ptrdiff_t)c->rows : -2;
+    for (size_t i = 0; i < sizeof boolean; i++)
+        boolean[i] = random_below(4) != 0;
+    set_attention_mask(&task, c, boolean);
+
+    size_t scratch = heed_attention_scratch(c->value_dim, c->keys, map_floats > 0);
+    float *out = prepare(out_floats + map_floats, at_end);
+    task.scratch = arena_place(&t.extra, scratch, 1);
+    task.out = out;
+    task.map = map_floats ? out + out_floats : NULL;
+    t.table->attention(&task);
+    task.out = t.want;
+    task.map = map_floats ? t.want + out_floats : NULL;
+    t.oracle->attention(&task);
+    compare(out_floats + map_floats, out, "attention", c->rows, c->keys, c->head_dim * 1000 + c->value_dim);
+}
+
+static void sweep_attention(void)
+{
+    unsigned options = 0;
+    size_t most_rows = 2 * t.table->mr + 1;
+    for (size_t rows = 0; rows <= most_rows; rows++)
+        for (size_t keys = 0; keys <= sweep_end(); keys += step(1, 5), options += 37)
+            check_attention(&(struct attention_case){rows, keys, 5, 6, options & 127});
+    for (size_t keys = 0; keys <= sweep_end(); keys += step(3, 9))
+        for (size_t dim = 0; dim <= sweep_end(); dim += step(3, 9), options += 37) {
+            check_attention(&(struct attention_case){3, keys, dim, 16, options & 127});
+            check_attention(&(struct attention_case){3, keys, 8, dim, options & 127});
+        }
+    for (size_t rows = 0; rows <= most_rows; rows += step(1, 4))
+        for (size_t dim = 0; dim <= sweep_end(); dim += step(2, 13), options += 37)
+            check_attention(&(struct attention_case){rows, 37, dim, dim, options & 127});
+    static const size_t edges[] = {255, 256, 257, 300, 511, 512, 513, 767, 768, 769, 1025};
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
+        for (options = 0; options < 128; options += (unsigned)step(1, 11))
+            check_attention(&(struct attention_case){t.table->mr + 2, edges[i], 8, 16, options});
+}
+
+/* ---- all ---- */
+
+static void test_table(const struct heed_kernels *table)
+{
+    size_t before = checks_made();
+    t.table = table;
+    t.oracle = oracle_of(table);
+    if (!t.oracle) {
+        skip("no scalar table of its class runs here", "%s against the scalar table", table->name);
+        return;
+    }
+    seed(1);
+    t.a = arena_make(ARENA_FLOATS);
+    t.b = arena_make(ARENA_FLOATS);
+    t.got = arena_make(ARENA_FLOATS);
+    t.extra = arena_make(ARENA_FLOATS);
+    t.want = buffer(ARENA_FLOATS, 1);
+    struct arena *inputs[] = {&t.a, &t.b, &t.extra};
+    for (int i = 0; i < 3; i++) {
+        fill_uniform(inputs[i]->begin, ARENA_FLOATS, -2.0f, 2.0f);
+        memcpy(inputs[i]->end - ARENA_FLOATS, inputs[i]->begin, ARENA_FLOATS * sizeof(float));
+    }
+    begin("%s: gemm, every size", table->name);
+    sweep_gemm_sizes();
+    end();
+    begin("%s: gemm, every alignment", table->name);
+    sweep_gemm_alignments();
+    end();
+    begin("%s: pack and transpose", table->name);
+    sweep_packing();
+    end();
+    for (size_t i = 0; i < sizeof row_kernels / sizeof *row_kernels; i++) {
+        begin("%s: %s", table->name, row_kernels[i].name);
+        sweep_row_kernel(i);
+        end();
+    }
+    begin("%s: attention", table->name);
+    sweep_attention();
+    end();
+    note("table %s: %zu checks against %s", table->name, checks_made() - before, t.oracle->name);
+}
+
+int main(void)
+{
+    for_each_table(test_table);
+    return finish();
+}
