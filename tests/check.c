@@ -45,9 +45,14 @@ void begin(const char *format, ...)
     tap.line_checks = tap.line_failures = 0;
 }
 
+int line_is_ok(void)
+{
+    return tap.line_checks > 0 && tap.line_failures == 0;
+}
+
 void end(void)
 {
-    int ok = tap.line_checks > 0 && tap.line_failures == 0;
+    int ok = line_is_ok();
     tap.lines++;
     tap.failed_lines += !ok;
     printf("%sok %zu - %s (%zu checks)\n", ok ? "" : "not ", tap.lines, tap.name, tap.line_checks);

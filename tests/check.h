@@ -17,6 +17,9 @@ void begin(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Ends it: ok if every check since begin held and there was at least one. */
 void end(void);
 
+/* Whether the line begun would be ok if it ended now. */
+int line_is_ok(void);
+
 /* A line that is reported as skipped, with the reason. */
 void skip(const char *reason, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ * exp, 2^x and both GELUs over every float, on every table: the largest error with its input, held to
+ * the bounds that heed.h states, and the bits to those of the class's scalar table.
+ *
+ * References are libm's in double, whose error is 2^-29 times smaller than a float's ulp.
+ */
+#include "check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK = 4096 };
+
+/* Every step-th float: 1 for all of them. */
+static uint64_t step;
+
+static double ulp_of(double x)
+{
+    int exponent;
+    frexp(x, &exponent);
+    return ldexp(1.0, exponent - 24 < -149 ? -149 : exponent - 24);
+}
+
+static double exact_exp(double x)
+{
+    return exp(x);
+}
+
+static double exact_exp2(double x)
+{
+    return x < -126.0 ? 0.0 : exp2(x);
+}
+
+static double exact_gelu_erf(double x)
+{
+    return x * 0.5 * erfc(-x / sqrt(2.0));
+}
+
+static double exact_gelu_tanh(double x)
+{
+    double u = sqrt(8.0 / acos(-1.0)) * (x + 0.044715 * x * x * x);
+    return u < -700.0 ? -0.0 : x / (1.0 + exp(-u));
+}
+
+/* One ulp. */
+static double bound_exp(double x, double y)
+{
+    (void)x;
+    return ulp_of(y);
+}
+
+static double bound_exp2(double x, double y)
+{
+    (void)x;
+    return y * 0x1p-22;
+}
+
+static double bound_gelu(double x, double y)
+{
+    return fmax(4.0 * ulp_of(y), fabs(x) * 0x1p-24);
+}
+
+static void run_exp(const struct heed_kernels *kernels, const float *x, float *y)
+{
+    kernels->vexp(CHUNK, x, y);
+}
+
+static void run_exp2(const struct heed_kernels *kernels, const float *x, float *y)
+{
+    kernels->vexp2(CHUNK, x, y);
+}
+
+static void run_gelu_erf(const struct heed_kernels *kernels, const float *x, float *y)
+{
+    kernels->activate(HEED_KIND_GELU_ERF, 1, CHUNK, x, CHUNK, y, CHUNK);
+}
+
+static void run_gelu_tanh(const struct heed_kernels *kernels, const float *x, float *y)
+{
+    kernels->activate(HEED_KIND_GELU_TANH, 1, CHUNK, x, CHUNK, y, CHUNK);
+}
+
+static const struct function {
+    const char *name;
+    double (*exact)(double x);
+    double (*bound)(double x, double y);
+    void (*run)(const struct heed_kernels *kernels, const float *x, float *y);
+    float most; /* inputs above are not promised anything */
+} functions[] = {
+    {"exp", exact_exp, bound_exp, run_exp, INFINITY},
+    {"exp2", exact_exp2, bound_exp2, run_exp2, 1.0f},
+    {"gelu erf", exact_gelu_erf, bound_gelu, run_gelu_erf, INFINITY},
+    {"gelu tanh", exact_gelu_tanh, bound_gelu, run_gelu_tanh, INFINITY},
+};
+
+static void fill_chunk(uint64_t first, float most, float x[CHUNK])
+{
+    for (uint64_t i = 0; i < CHUNK; i++) {
+        uint32_t bits = (uint32_t)(first + i * step);
+        memcpy(&x[i], &bits, sizeof bits);
+        if (x[i] > most)
+            x[i] = -x[i];
+    }
+}
+
+struct worst {
+    double share, input, ulps;
+};
+
+/* The share of the bound that the error takes; 0 for equal infinities and NaN for NaN. */
+static double share_of_bound(const struct function *f, float x, float y, double *ulps)
+{
+    double exact = isinf(x) && x < 0 ? 0.0 : f->exact((double)x);
+    *ulps = 0.0;
+    if (isnan(x))
+        return isnan(y) ? 0.0 : INFINITY;
+    if (exact > (double)0x1.fffffep127f)
+        return isinf(y) ? 0.0 : INFINITY;
+    double error = fabs((double)y - exact);
+    *ulps = error / ulp_of(exact);
+    double share = error == 0.0 ? 0.0 : error / f->bound((double)x, exact);
+    return isnan(share) ? INFINITY : share;
+}
+
+static void scan(const struct heed_kernels *table, const struct function *f)
+{
+    static float x[CHUNK], y[CHUNK], oracle_y[CHUNK];
+    const struct heed_kernels *oracle = oracle_of(table);
+    struct worst worst = {0.0, 0.0, 0.0};
+    size_t different = 0;
+    for (uint64_t first = 0; first < (uint64_t)1 << 32; first += CHUNK * step) {
+        fill_chunk(first, f->most, x);
+        f->run(table, x, y);
+        if (oracle && oracle != table) {
+            f->run(oracle, x, oracle_y);
+            for (int i = 0; i < CHUNK; i++)
+                different += !same_bits(y[i], oracle_y[i]);
+            if (different == 0)
+                continue; /* the oracle itself is held to the bound */
+        }
+        for (int i = 0; i < CHUNK; i++) {
+            double ulps, share = share_of_bound(f, x[i], y[i], &ulps);
+            if (!(share <= worst.share))
+                worst = (struct worst){share, (double)x[i], ulps};
+        }
+    }
+    begin("%s: %s over %s floats", table->name, f->name, step == 1 ? "all" : "some");
+    check_that(different == 0, "%zu results differ from %s", different, oracle ? oracle->name : "");
+    check_that(worst.share <= 1.0, "the error is %.4f of the bound at %a", worst.share, worst.input);
+    end();
+    if (!oracle || oracle == table)
+        note("%s: %s: worst %.4f of the bound, %.4f ulp, at x = %a", table->name, f->name, worst.share, worst.ulps,
+             worst.input);
+}
+
+static void test_table(const struct heed_kernels *table)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        scan(table, &functions[i]);
+}
+
+/* usage: exhaustive [STEP]; without STEP a sample that make check has time for */
+int main(int argc, char **argv)
+{
+    step = quick() ? 65537 : 1021;
+    if (argc > 1)
+        step = strtoull(argv[1], NULL, 10);
+    if (step == 0) {
+        printf("Bail out! STEP is a positive number\n");
+        return 99;
+    }
+    for_each_table(test_table);
+    return finish();
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ * Golden hashes: the bits of every kernel, of the operators beyond them and of a whole encoder, for
+ * both classes. A hash changes only by decision, with the reason in CHANGELOG.md.
+ */
+#include "check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 5, COLS = 4133, M = 13, N = 75, K = 130 };
+
+static float *random_floats(size_t n, float low, float high)
+{
+    float *x = buffer(n, 0);
+    fill_uniform(x, n, low, high);
+    return x;
+}
+
+static uint64_t hash_of(size_t n, const float *x)
+{
+    return hash_floats(HASH_START, n, x);
+}
+
+/* ---- kernels ---- */
+
+static uint64_t golden_gemm(const struct heed_kernels *t)
+{
+    float *a = random_floats(M * K, -1.0f, 1.0f), *b = random_floats(80 * K, -1.0f, 1.0f), *c = buffer(M * N, 0);
+    const struct heed_panels panels = {b, 16, 16 * K};
+    const struct heed_epilogue e = {
+        .kind = HEED_EPILOGUE_LINEAR, .bias = a, .activation = HEED_KIND_GELU_ERF, .residual = b, .ld_residual = N};
+    t->gemm(M, N, K, a, K, &panels, c, N, &e);
+    return hash_of(M * N, c);
+}
+
+static uint64_t golden_pack(const struct heed_kernels *t)
+{
+    float *b = random_floats(K * N, -1.0f, 1.0f), *packed_b = buffer(80 * K, 0);
+    t->pack(true, N, K, b, K, packed_b);
+    return hash_of(80 * K, packed_b);
+}
+
+static uint64_t golden_transpose(const struct heed_kernels *t)
+{
+    float *b = random_floats(K * N, -1.0f, 1.0f), *c = buffer(K * N, 0);
+    t->transpose(K, N, b, N, c, K);
+    return hash_of(K * N, c);
+}
+
+static uint64_t golden_softmax(const struct heed_kernels *t)
+{
+    float *x = random_floats(ROWS * COLS, -30.0f, 30.0f);
+    t->softmax(ROWS, COLS, x, COLS, x, COLS);
+    return hash_of(ROWS * COLS, x);
+}
+
+static uint64_t golden_layernorm(const struct heed_kernels *t)
+{
+    float *x = random_floats(ROWS * COLS, 95.0f, 105.0f), *scale = random_floats(COLS, 0.5f, 1.5f);
+    float *shift = random_floats(COLS, -1.0f, 1.0f), *y = buffer(ROWS * COLS, 0);
+    const struct heed_layernorm_task task = {.rows = ROWS,
+                                             .cols = COLS,
+                                             .x = x,
+                                             .ldx = COLS,
+                                             .scale = scale,
+                                             .shift = shift,
+                                             .eps = 1e-5f,
+                                             .y = y,
+                                             .ldy = COLS};
+    t->layernorm(&task);
+    return hash_of(ROWS * COLS, y);
+}
+
+static uint64_t golden_activate(const struct heed_kernels *t)
+{
+    float *x = random_floats(ROWS * COLS, -9.0f, 9.0f), *y = buffer(ROWS * COLS, 0);
+    uint64_t hash = HASH_START;
+    for (int kind = HEED_KIND_RELU; kind <= HEED_KIND_GELU_TANH; kind++) {
+        t->activate((enum heed_activation_kind)kind, ROWS, COLS, x, COLS, y, COLS);
+        hash = hash_floats(hash, ROWS * COLS, y);
+    }
+    return hash;
+}
+
+static uint64_t golden_attention(const struct heed_kernels *t)
+{
+    enum { KEYS = 600, DIM = 40 };
+    float *q = random_floats(M * DIM, -2.0f, 2.0f), *k = random_floats(608 * DIM, -2.0f, 2.0f);
+    float *v = random_floats(48 * KEYS, -1.0f, 1.0f), *out = buffer(M * DIM + M * KEYS, 0);
+    float *mask = random_floats(M * KEYS, -2.0f, 2.0f);
+    for (size_t i = 0; i < M * KEYS; i += 3)
+        mask[i] = -__builtin_inff();
+    uint64_t hash = HASH_START;
+    for (int variant = 0; variant < 3; variant++) {
+        struct heed_attention_task task = {
+            .rows = M,
+            .head_dim = DIM,
+            .value_dim = DIM,
+            .q = q,
+            .q_row = DIM,
+            .k = {k, 16, 16 * DIM},
+            .v = {v, 16, 16 * KEYS},
+            .keys = KEYS,
+            .causal = variant == 1,
+            .diagonal = KEYS - M,
+            .mask_kind = variant == 2 ? HEED_KIND_ADDITIVE : HEED_KIND_UNMASKED,
+            .mask = mask,
+            .mask_row = KEYS,
+            .scale_log2e = 0.228f,
+            .out = out,
+            .out_row = DIM,
+            .map = out + M * DIM,
+            .map_row = KEYS,
+            .map_cols = KEYS,
+            .scratch = buffer(heed_attention_scratch(DIM, KEYS, true), 0),
+        };
+        t->attention(&task);
+        hash = hash_floats(hash, M * DIM + M * KEYS, out);
+    }
+    return hash;
+}
+
+static uint64_t golden_sum_rows(const struct heed_kernels *t)
+{
+    float *x = random_floats(3 * COLS, -1.0f, 1.0f), *y = buffer(COLS, 0);
+    const float *rows[] = {x, x + COLS, x + 2 * COLS};
+    t->sum_rows(3, rows, COLS, y);
+    return hash_of(COLS, y);
+}
+
+static uint64_t golden_mean_rows(const struct heed_kernels *t)
+{
+    float *x = random_floats(ROWS * COLS, -1.0f, 1.0f), *y = buffer(COLS, 0);
+    t->mean_rows(ROWS, COLS, x, COLS, 0.2f, y);
+    return hash_of(COLS, y);
+}
+
+static uint64_t golden_l2_normalize(const struct heed_kernels *t)
+{
+    float *x = random_floats(ROWS * COLS, -1.0f, 1.0f);
+    t->l2_normalize(ROWS, COLS, 1e-12f, x, COLS, x, COLS);
+    return hash_of(ROWS * COLS, x);
+}
+
+static uint64_t golden_argmax(const struct heed_kernels *t)
+{
+    float index[ROWS], *x = random_floats(ROWS * COLS, -1.0f, 1.0f);
+    for (size_t r = 0; r < ROWS; r++)
+        index[r] = (float)t->argmax(COLS, x + r * COLS);
+    return hash_of(ROWS, index);
+}
+
+static uint64_t golden_vexp(const struct heed_kernels *t)
+{
+    float *x = random_floats(COLS, -110.0f, 95.0f);
+    t->vexp(COLS, x, x);
+    return hash_of(COLS, x);
+}
+
+static uint64_t golden_vexp2(const struct heed_kernels *t)
+{
+    float *x = random_floats(COLS, -130.0f, 1.0f);
+    t->vexp2(COLS, x, x);
+    return hash_of(COLS, x);
+}
+
+/* ---- operators ---- */
+
+static uint64_t golden_positions(const struct heed_kernels *t)
+{
+    float *x = buffer(64 * 96, 0);
+    heed_context *context = context_on(t, 1);
+    CHECK(heed_sinusoidal_positions(context, 1000000, 64, 96, 10000.0, x, 96) == HEED_OK);
+    heed_context_destroy(context);
+    return hash_of(64 * 96, x);
+}
+
+enum { D_MODEL = 48, D_FF = 112, HEADS = 4, TOKENS = 330, VOCABULARY = 50 };
+
+static const heed_weights *random_weights(size_t in, size_t out)
+{
+    return packed(in, out, random_floats(in * out, -0.3f, 0.3f));
+}
+
+static uint64_t golden_encoder(const struct heed_kernels *t)
+{
+    static const size_t offsets[] = {0, 7, 7, 300, 330};
+    int32_t ids[TOKENS];
+    float *x = buffer(TOKENS * D_MODEL, 0), *pooled = buffer(4 * D_MODEL, 0);
+    heed_mha_weights mha[2];
+    heed_ffn_weights ffn[2];
+    heed_encoder_layer layers[2];
+    heed_context *context = context_on(t, 2);
+    for (int i = 0; i < TOKENS; i++)
+        ids[i] = (int32_t)random_below(VOCABULARY);
+    const float *words = random_floats(VOCABULARY * D_MODEL, -1.0f, 1.0f);
+    const float *positions = random_floats(TOKENS * D_MODEL, -0.5f, 0.5f);
+    const heed_embedding_table tables[] = {{words, VOCABULARY, D_MODEL, ids, 0}, {positions, TOKENS, D_MODEL, NULL, 0}};
+    for (int i = 0; i < 2; i++) {
+        const heed_mha_weights no_mha = HEED_MHA_WEIGHTS_INIT;
+        const heed_ffn_weights no_ffn = HEED_FFN_WEIGHTS_INIT;
+        const heed_encoder_layer no_layer = HEED_ENCODER_LAYER_INIT;
+        mha[i] = no_mha;
+        mha[i].n_heads = HEADS;
+        mha[i].n_kv_heads = i == 0 ? HEADS : HEADS / 2;
+        mha[i].head_dim = mha[i].value_dim = D_MODEL / HEADS;
+        mha[i].query = random_weights(D_MODEL, D_MODEL);
+        mha[i].key = random_weights(D_MODEL, mha[i].n_kv_heads * mha[i].head_dim);
+        mha[i].value = random_weights(D_MODEL, mha[i].n_kv_heads * mha[i].head_dim);
+        mha[i].output = random_weights(D_MODEL, D_MODEL);
+        mha[i].query_bias = random_floats(D_MODEL, -0.1f, 0.1f);
+        ffn[i] = no_ffn;
+        ffn[i].up = random_weights(D_MODEL, D_FF);
+        ffn[i].down = random_weights(D_FF, D_MODEL);
+        ffn[i].up_bias = random_floats(D_FF, -0.1f, 0.1f);
+        ffn[i].activation = i == 0 ? HEED_ACTIVATION_GELU_ERF : HEED_ACTIVATION_GELU_TANH;
+        layers[i] = no_layer;
+        layers[i].attention = &mha[i];
+        layers[i].ffn = &ffn[i];
+        layers[i].norm1_scale = random_floats(D_MODEL, 0.5f, 1.5f);
+        layers[i].order = i == 0 ? HEED_NORM_POST : HEED_NORM_PRE;
+    }
+    heed_encoder_args args = HEED_ENCODER_ARGS_INIT;
+    args.batch = 4;
+    args.seq = 293;
+    args.offsets = offsets;
+    args.x = args.y = x;
+    args.ldx = args.ldy = D_MODEL;
+    CHECK(heed_embed(context, TOKENS, D_MODEL, 2, tables, 4, offsets, x, D_MODEL) == HEED_OK);
+    CHECK(heed_encoder(context, 2, layers, &args, NULL) == HEED_OK);
+    CHECK(heed_pool(context, HEED_POOLING_MEAN, 4, offsets, D_MODEL, x, D_MODEL, pooled, D_MODEL) == HEED_OK);
+    heed_context_destroy(context);
+    return hash_floats(hash_of(TOKENS * D_MODEL, x), 4 * D_MODEL, pooled);
+}
+
+/* ---- the hashes ---- */
+
+static const struct golden {
+    const char *name;
+    uint64_t (*run)(const struct heed_kernels *table);
+    uint64_t fused, unfused;
+} goldens[] = {
+#define GOLDEN(name, fused, unfused)                                                                                   \
+    {                                                                                                                  \
+#name, golden_##name, UINT64_C(fused), UINT64_C(unfused)                                                       \
+    }
+    GOLDEN(gemm, 0x9d8caf229f624338, 0xed56b62fc40840e8),
+    GOLDEN(pack, 0xd2c524d97f524dc2, 0xd2c524d97f524dc2),
+    GOLDEN(transpose, 0xccc06591589ec459, 0xccc06591589ec459),
+    GOLDEN(softmax, 0x8b5dfc91073c793a, 0x0c1d34874614b0de),
+    GOLDEN(layernorm, 0xf5cad4c12686314d, 0x0d30fb3128256487),
+    GOLDEN(activate, 0xcb9f0eda74e82f53, 0xce5458361a14314e),
+    GOLDEN(attention, 0xf301ac458a21e294, 0xa34f7cb79c6a3d0c),
+    GOLDEN(sum_rows, 0xce9acc77fdbceec0, 0xce9acc77fdbceec0),
+    GOLDEN(mean_rows, 0xbaa4f53bfb616174, 0xbaa4f53bfb616174),
+    GOLDEN(l2_normalize, 0xc03ccb35084dcf11, 0xfe6df4362f36baf0),
+    GOLDEN(argmax, 0x0897603ac9b76b30, 0x0897603ac9b76b30),
+    GOLDEN(vexp, 0x28bfa1623927eabe, 0x6f0247cc7130df74),
+    GOLDEN(vexp2, 0x58c6d8e8cc0d9864, 0xee57d66d90de05de),
+    GOLDEN(positions, 0xfd3c9c477cc70acc, 0xfd3c9c477cc70acc),
+    GOLDEN(encoder, 0xf6e96c77b9445b00, 0x6967d1b8e34627ed),
+};
+
+/* Every kernel of the list has its hash: a new slot without one fails here. */
+static void check_completeness(void)
+{
+#define SLOT_NAME(type, name, parameters) #name,
+    static const char *const slots[] = {HEED_KERNELS(SLOT_NAME)};
+    begin("every kernel has a golden hash");
+    for (size_t s = 0; s < sizeof slots / sizeof *slots; s++) {
+        size_t found = 0;
+        for (size_t g = 0; g < sizeof goldens / sizeof *goldens; g++)
+            found += strcmp(slots[s], goldens[g].name) == 0;
+        check_that(found == 1, "%s has %zu", slots[s], found);
+    }
+    end();
+}
+
+static void test_table(const struct heed_kernels *table)
+{
+    for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+        begin("%s: golden %s", table->name, goldens[i].name);
+        seed(i + 1);
+        uint64_t hash = goldens[i].run(table), want = table->fused ? goldens[i].fused : goldens[i].unfused;
+        check_that(hash == want, "%s class: 0x%016llx, not 0x%016llx", table->fused ? "fused" : "unfused",
+                   (unsigned long long)hash, (unsigned long long)want);
+        end();
+        release_all();
+    }
+}
+
+int main(void)
+{
+    check_completeness();
+    for_each_table(test_table);
+    return finish();
+}
