@@ -116,9 +116,17 @@ static bool is_empty(const struct attention *a)
            (a->args.value_dim == 0 && !a->args.map.data);
 }
 
+/* Sequences that all reach the same keys need not be walked: a batch may be any number. */
+static bool reach_is_uniform(const struct attention *a)
+{
+    return !a->args.kv_offsets && !a->args.kv_lengths && !a->args.q_offsets;
+}
+
 /* Packed keys of all sequences, each rounded up to a panel. */
 static size_t padded_keys(const struct attention *a)
 {
+    if (reach_is_uniform(a))
+        return heed_times(a->args.batch, heed_pad(keys_in_reach(a, 0)));
     size_t total = 0;
     for (size_t b = 0; b < a->args.batch; b++)
         total = heed_plus(total, heed_pad(keys_in_reach(a, b)));
@@ -127,6 +135,8 @@ static size_t padded_keys(const struct attention *a)
 
 static size_t longest_keys(const struct attention *a)
 {
+    if (reach_is_uniform(a))
+        return a->args.batch ? keys_in_reach(a, 0) : 0;
     size_t longest = 0;
     for (size_t b = 0; b < a->args.batch; b++)
         longest = keys_in_reach(a, b) > longest ? keys_in_reach(a, b) : longest;
@@ -195,6 +205,9 @@ static void read_heads(struct heed_operands *operands, const struct attention *a
 static void check_operands(struct heed_operands *operands, const struct attention *a)
 {
     const heed_attention_args *args = &a->args;
+    heed_read_offsets(operands, &a->queries);
+    heed_read_offsets(operands, &a->keys);
+    heed_read_optional(operands, args->kv_lengths, sizeof(size_t), 1, args->batch, args->batch, 0);
     read_heads(operands, a, &args->q, &a->queries, a->query_rows, args->n_heads, args->head_dim);
     if (longest_keys(a) > 0) {
         read_heads(operands, a, &args->k, &a->keys, a->key_rows, args->n_kv_heads, args->head_dim);

@@ -175,3 +175,9 @@ heed_status heed_sequences_check(const struct heed_sequences *s, bool limited, s
     *rows = s->offsets[s->batch];
     return HEED_OK;
 }
+
+void heed_read_offsets(struct heed_operands *operands, const struct heed_sequences *s)
+{
+    if (s->offsets)
+        heed_read(operands, s->offsets, sizeof *s->offsets, 1, s->batch + 1, s->batch + 1, 0);
+}

@@ -86,6 +86,7 @@ heed_status heed_embed(const heed_context *context, size_t n, size_t cols, size_
         if (operands.status == HEED_OK)
             heed_fail(&operands, tables[i].ids ? check_ids(&tables[i], n) : check_positions(&tables[i], &ragged));
     }
+    heed_read_offsets(&operands, &ragged);
     heed_write(&operands, dst, sizeof *dst, n, cols, ld_dst, 0);
     status = heed_operands_check(&operands, NULL, 0);
     if (status != HEED_OK || n == 0 || cols == 0)

@@ -126,6 +126,9 @@ static void check_layer_operands(struct heed_operands *operands, const struct en
 {
     const heed_mha_weights *a = layer->attention;
     const heed_ffn_weights *f = layer->ffn;
+    const heed_weights *weights[] = {a->query, a->key, a->value, a->output, f->up, f->down};
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+        heed_read_weights(operands, weights[i]);
     const struct {
         const float *data;
         size_t cols;
@@ -162,6 +165,9 @@ static heed_status check_operands(const struct encoder *e, const heed_workspace 
     struct heed_operands io = {.status = HEED_OK};
     heed_read_optional(&io, args->final_scale, sizeof(float), e->rows ? 1 : 0, e->d_model, e->d_model, 0);
     heed_read_optional(&io, args->final_shift, sizeof(float), e->rows ? 1 : 0, e->d_model, e->d_model, 0);
+    const struct heed_sequences sequences = {args->batch, args->seq, args->offsets};
+    heed_read_offsets(&io, &sequences);
+    heed_read_optional(&io, args->kv_lengths, sizeof(size_t), 1, args->batch, args->batch, 0);
     heed_read(&io, args->x, sizeof(float), e->rows, e->d_model, args->ldx, 1);
     heed_write(&io, args->y, sizeof(float), e->rows, e->d_model, args->ldy, 1);
     heed_status status = heed_operands_check(&io, workspace, bytes);

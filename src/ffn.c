@@ -48,6 +48,8 @@ heed_status heed_ffn(const heed_context *context, const heed_ffn_weights *weight
 
     size_t in = heed_weights_in(w.up), hidden = heed_weights_out(w.up), out = heed_weights_out(w.down);
     struct heed_operands operands = {.status = HEED_OK};
+    heed_read_weights(&operands, w.up);
+    heed_read_weights(&operands, w.down);
     heed_read(&operands, x, sizeof *x, m, in, ldx, 1);
     heed_read_optional(&operands, w.up_bias, sizeof(float), m ? 1 : 0, hidden, hidden, 0);
     heed_read_optional(&operands, w.down_bias, sizeof(float), m ? 1 : 0, out, out, 0);

@@ -97,7 +97,7 @@ struct heed_operands {
         size_t ld;
         unsigned groups;
         bool written;
-    } operand[20];
+    } operand[32];
 };
 
 void heed_fail(struct heed_operands *operands, heed_status status);
@@ -119,6 +119,9 @@ struct heed_dims {
 };
 void heed_read_tensor(struct heed_operands *operands, const void *data, size_t size, const struct heed_dims *dims);
 void heed_write_tensor(struct heed_operands *operands, void *data, size_t size, const struct heed_dims *dims);
+
+/* Packed weights, which are no matrix of the caller's. */
+void heed_read_weights(struct heed_operands *operands, const heed_weights *weights);
 
 /* Checks the overlaps, and the workspace against all operands where one is given. */
 heed_status heed_operands_check(struct heed_operands *operands, const heed_workspace *workspace, size_t bytes);
@@ -146,6 +149,9 @@ static inline size_t heed_sequence_length(const struct heed_sequences *s, size_t
 /* Checks offsets (aligned, not decreasing, no sequence longer than length where limited) and gives
  * the total number of rows, which is the last offset. */
 heed_status heed_sequences_check(const struct heed_sequences *s, bool limited, size_t *rows);
+
+/* The offsets themselves, so that no output overwrites them. */
+void heed_read_offsets(struct heed_operands *operands, const struct heed_sequences *s);
 
 /* ---- scratch (scratch.c) ---- */
 

@@ -23,10 +23,10 @@ heed_status heed_linear(const heed_context *context, size_t m, const float *x, s
     if (status != HEED_OK)
         return status;
 
-    size_t in = heed_weights_in(weights), out = heed_weights_out(weights), weight_bytes = 0;
-    struct heed_operands operands = {.status = heed_weights_bytes(HEED_TYPE_F32, in, out, &weight_bytes)};
+    size_t in = heed_weights_in(weights), out = heed_weights_out(weights);
+    struct heed_operands operands = {.status = HEED_OK};
     heed_read(&operands, x, sizeof *x, m, in, ldx, 0);
-    heed_read(&operands, weights, 4, m == 0 ? 0 : 1, weight_bytes / 4, weight_bytes / 4, 0);
+    heed_read_weights(&operands, weights);
     heed_read_optional(&operands, o.bias, sizeof(float), m == 0 ? 0 : 1, out, out, 0);
     heed_require(&operands, heed_activation_check(o.activation) == HEED_OK, HEED_ERR_ENUM);
     heed_read_optional(&operands, o.residual, sizeof(float), m, out, o.ld_residual, 1);
@@ -35,7 +35,8 @@ heed_status heed_linear(const heed_context *context, size_t m, const float *x, s
     if (status != HEED_OK)
         return status;
 
-    struct heed_product product = {m, out, in, x, ldx, heed_weights_panels(weights), y, ldy, {.kind = HEED_EPILOGUE_STORE}};
+    struct heed_product product = {
+        m, out, in, x, ldx, heed_weights_panels(weights), y, ldy, {.kind = HEED_EPILOGUE_STORE}};
     if (o.bias || o.residual || o.activation != HEED_ACTIVATION_NONE)
         product.epilogue = (struct heed_epilogue){
             .kind = HEED_EPILOGUE_LINEAR,

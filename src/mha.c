@@ -133,6 +133,12 @@ heed_status heed_mha_workspace(const heed_context *context, const heed_mha_weigh
 static void check_operands(struct heed_operands *operands, const struct mha *m)
 {
     size_t one = m->query_rows ? 1 : 0, d_out = heed_weights_out(m->w.output);
+    const heed_weights *all[] = {m->w.query, m->w.key, m->w.value, m->w.output};
+    for (int i = 0; i < 4; i++)
+        heed_read_weights(operands, all[i]);
+    heed_read_offsets(operands, &m->queries);
+    heed_read_offsets(operands, &m->keys);
+    heed_read_optional(operands, m->args.kv_lengths, sizeof(size_t), 1, m->args.batch, m->args.batch, 0);
     heed_read(operands, m->args.x, sizeof(float), m->query_rows, heed_weights_in(m->w.query), m->args.ldx, 1);
     if (m->args.memory)
         heed_read(operands, m->memory, sizeof(float), m->key_rows, heed_weights_in(m->w.key), m->ld_memory, 0);

@@ -64,6 +64,13 @@ heed_status heed_weights_check(const heed_weights *weights)
     return ours ? HEED_OK : HEED_ERR_FORMAT;
 }
 
+void heed_read_weights(struct heed_operands *operands, const heed_weights *weights)
+{
+    size_t bytes = 0;
+    heed_fail(operands, heed_weights_bytes(HEED_TYPE_F32, heed_weights_in(weights), heed_weights_out(weights), &bytes));
+    heed_read(operands, weights, 4, 1, bytes / 4, bytes / 4, 0);
+}
+
 heed_status heed_weights_open(const void *memory, size_t bytes, const heed_weights **weights)
 {
     size_t needed;

@@ -42,6 +42,8 @@ heed_status heed_pool(const heed_context *context, heed_pooling pooling, size_t 
     size_t rows = 0;
     status = sequences > 0 ? heed_sequences_check(&ragged, false, &rows) : HEED_OK;
     struct heed_operands operands = {.status = status};
+    if (sequences > 0)
+        heed_read_offsets(&operands, &ragged);
     heed_read(&operands, src, sizeof *src, rows, cols, ld_src, 0);
     heed_write(&operands, dst, sizeof *dst, sequences, cols, ld_dst, 0);
     status = heed_operands_check(&operands, NULL, 0);

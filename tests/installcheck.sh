@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# README's program against the installed library, shared and static, by pkg-config.
+#
+# usage: installcheck.sh README LIBDIR; reads CC and CFLAGS
+set -eu
+readme=$1
+libdir=$2
+if ! command -v pkg-config >/dev/null 2>&1; then
+    echo "installcheck: skipped, no pkg-config"
+    exit 0
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+PKG_CONFIG_PATH=$libdir/pkgconfig
+export PKG_CONFIG_PATH
+awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$readme" >"$work/program.c"
+[ -s "$work/program.c" ] || { echo "installcheck: README has no C program" >&2; exit 1; }
+
+# build NAME FLAGS...
+build() {
+    name=$1
+    shift
+    # shellcheck disable=SC2086 # lists of flags
+    ${CC:-cc} ${CFLAGS-} -o "$work/$name" "$work/program.c" "$@"
+    LD_LIBRARY_PATH=$libdir "$work/$name" >"$work/$name.out"
+    [ -s "$work/$name.out" ]
+    echo "installcheck: the $name program prints: $(head -n 1 "$work/$name.out")"
+}
+
+# shellcheck disable=SC2046 # lists of flags
+[ ! -e "$libdir/libheed.so" ] || build shared $(pkg-config --cflags --libs heed)
+if [ -e "$libdir/libheed.a" ]; then
+    static=$(pkg-config --static --cflags --libs heed | sed "s|-lheed|$libdir/libheed.a|")
+    # shellcheck disable=SC2086
+    build static $static
+fi

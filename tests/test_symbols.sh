@@ -1,0 +1,70 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What the objects may define, use and contain. Reads NM, OBJDUMP and srcdir from the environment.
+srcdir=${srcdir:-.}
+NM=${NM:-nm}
+OBJDUMP=${OBJDUMP:-objdump}
+count=0
+status=0
+
+# result NAME TEXT: fails with the text, if there is any.
+result() {
+    count=$((count + 1))
+    if [ -z "$2" ]; then
+        echo "ok $count - $1"
+    else
+        echo "not ok $count - $1"
+        echo "$2" | sed 's/^/# /' | head -n 20
+        status=1
+    fi
+}
+
+if ! $NM --version >/dev/null 2>&1; then
+    echo "1..0 # SKIP no nm"
+    exit 0
+fi
+
+names() {
+    awk 'NF >= 2 { print $NF }' | sort -u
+}
+
+tables=$(ls .libs/libtable_*.a 2>/dev/null)
+[ -n "$tables" ] || { echo "Bail out! no table was built"; exit 99; }
+
+for archive in $tables; do
+    isa=$(basename "$archive" .a | sed 's/libtable_//')
+    result "$isa: exports its table and nothing else" \
+        "$($NM -g --defined-only "$archive" | names | grep -vx "heed_kernels_$isa" | grep -v ':$')"
+    result "$isa: no weak or common symbol" \
+        "$($NM --defined-only "$archive" | awk '$2 ~ /^[WVvCuw]$/')"
+    result "$isa: calls nothing but what compilers emit" \
+        "$($NM -u "$archive" | names | grep -vE '^(memcpy|memset|memmove|_GLOBAL_OFFSET_TABLE_)$|:$')"
+    if $OBJDUMP --version >/dev/null 2>&1; then
+        result "$isa: no constructor" "$($OBJDUMP -h "$archive" | grep -E '\.(init_array|ctors)')"
+    fi
+done
+
+# The baseline must run on the plainest CPU; -mfma brings AVX, so only these are held to SSE.
+if $OBJDUMP --version >/dev/null 2>&1; then
+    for archive in .libs/libtable_scalar.a .libs/libtable_sse2.a; do
+        [ -f "$archive" ] || continue
+        result "$(basename "$archive"): no AVX register" "$($OBJDUMP -d "$archive" | grep -E '%[yz]mm' | head -n 3)"
+    done
+    baseline=$(ls src/.libs/libheed_all_la-*.o src/libheed_all_la-*.o arch/libheed_all_la-cpu.o 2>/dev/null)
+    # shellcheck disable=SC2086 # a list of files
+    [ -z "$baseline" ] || result "src: no AVX register" "$($OBJDUMP -d $baseline | grep -E '%[yz]mm' | head -n 3)"
+fi
+
+library=.libs/libheed.so
+if [ -f "$library" ]; then
+    declared=$(sed -n 's/^HEED_API.*[ *]\(heed_[a-z0-9_]*\)(.*/\1/p' "$srcdir/include/heed.h" | sort -u)
+    exported=$($NM -D --defined-only "$library" | grep -v ' A ' | names | sed 's/@.*//')
+    result "the shared library exports what heed.h declares" \
+        "$(printf '%s\n%s\n' "$declared" "$exported" | sort | uniq -u)"
+    result "the shared library neither ends the process nor prints" \
+        "$($NM -D -u "$library" | names | sed 's/@.*//' |
+            grep -xE '_?exit|_Exit|quick_exit|abort|raise|.*printf(_chk)?|f?puts|putchar|putc|perror|__assert_fail|fwrite|write')"
+fi
+
+echo "1..$count"
+exit $status
