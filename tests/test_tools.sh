@@ -1,0 +1,488 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Tests of heed-embed and heed-info with a tiny model; run from the build directory. Prints TAP.
+# shellcheck disable=SC2016  # awk programs are in single quotes
+set -u
+
+embed=${HEED_EMBED:-tools/heed-embed}
+info=${HEED_INFO:-tools/heed-info}
+make_model=${MAKE_TINY_MODEL:-tests/make_tiny_model}
+unset HEED_ISA
+
+if ! test -x "$embed"; then
+    echo "1..0 # SKIP heed-embed was not built: it needs cJSON and utf8proc"
+    exit 0
+fi
+
+count=0
+failures=0
+work=$(mktemp -d "${TMPDIR:-/tmp}/heed-test.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+model=$work/model
+out=$work/out
+err=$work/err
+
+pass() {
+    count=$((count + 1))
+    echo "ok $count - $1"
+}
+
+fail() {
+    count=$((count + 1))
+    failures=$((failures + 1))
+    echo "not ok $count - $1"
+    sed 's/^/# /' "$err" | head -n 5
+}
+
+skip() {
+    count=$((count + 1))
+    echo "ok $count - $1 # SKIP $2"
+}
+
+# expect NAME CONDITION...
+expect() {
+    name=$1
+    shift
+    if "$@"; then pass "$name"; else fail "$name"; fi
+}
+
+# refuse NAME STATUS PATTERN COMMAND...: that status, nothing on standard output and one line on
+# standard error, which has the pattern.
+refuse() {
+    name=$1 wanted=$2 pattern=$3
+    shift 3
+    "$@" >"$out" 2>"$err" </dev/null
+    status=$?
+    if test $status -eq "$wanted" && test "$(wc -l <"$err")" -eq 1 && grep -q -- "$pattern" "$err" && ! test -s "$out"
+    then
+        pass "$name"
+    else
+        echo "# status $status, not $wanted, or not one line like: $pattern"
+        fail "$name"
+    fi
+}
+
+# Runs heed-embed with the tiny model.
+run() {
+    "$embed" --model "$model" "$@" 2>"$err"
+}
+
+same() {
+    cmp -s "$1" "$2"
+}
+
+# Whether the directory holds nothing but what is named.
+holds_only() {
+    directory=$1
+    shift
+    test "$(ls -A "$directory")" = "$*"
+}
+
+is_quiet() {
+    ! test -s "$err"
+}
+
+# Whether the last command ended with 0 and wrote to standard output only.
+printed() {
+    test "$status" -eq 0 && test -s "$out" && is_quiet
+}
+
+is_link_to_lines() {
+    test -h "$1" && test "$(wc -l <"$1")" -eq "$2"
+}
+
+new_model() {
+    rm -rf "$1"
+    mkdir "$1" && "$make_model" "$@" 2>"$err"
+}
+
+# ---- a sound model -------------------------------------------------------------------------------
+
+new_model "$model" f32 || exit 1
+cat >"$work/lines" <<'END'
+the cat sat on the mat.
+The dog ran, un-doable!
+
+今天 cafe Élève
+a b c 1 2 11 22 121
+END
+
+test_formats() {
+    run --format text --output "$work/text" "$work/lines"
+    expect "text: one line for each line" test "$(wc -l <"$work/text")" -eq 5
+    expect "text: 32 numbers in each" awk 'NF != 32 { bad = 1 } END { exit bad }' "$work/text"
+    expect "nothing on standard error" is_quiet
+    run "$work/lines" >"$work/jsonl"
+    expect "jsonl is the default: one line for each line" test "$(wc -l <"$work/jsonl")" -eq 5
+    expect "jsonl: line, text and number of tokens" \
+        grep -q '^{"line":3,"tokens":2,"text":"","embedding":\[' "$work/jsonl"
+    sed 's/.*"embedding":\[//; s/\]}$//; y/,/ /' "$work/jsonl" >"$work/numbers"
+    expect "jsonl: the numbers of text" same "$work/numbers" "$work/text"
+    run --format npy --output "$work/a.npy" "$work/lines"
+    run --format npy "$work/lines" >"$work/b.npy"
+    expect "npy: the size of header and numbers" test "$(wc -c <"$work/a.npy")" -eq $((128 + 5 * 32 * 4))
+    expect "npy: the shape" grep -q "'shape': (5, 32)" "$work/a.npy"
+    expect "npy: the same on standard output" same "$work/a.npy" "$work/b.npy"
+    run --format npy --output "$work/c.npy" /dev/null
+    expect "npy: no lines" grep -q "'shape': (0, 32)" "$work/c.npy"
+}
+
+test_input() {
+    run --format text <"$work/lines" >"$out"
+    expect "standard input" same "$out" "$work/text"
+    run --format text - <"$work/lines" >"$out"
+    expect "standard input by its name" same "$out" "$work/text"
+    head -n 2 "$work/lines" >"$work/first"
+    tail -n 3 "$work/lines" >"$work/last"
+    run --format text "$work/first" "$work/last" >"$out"
+    expect "two files" same "$out" "$work/text"
+    awk '{ printf "%s\r\n", $0 }' "$work/lines" >"$work/crlf"
+    run --format text "$work/crlf" >"$out"
+    expect "lines that end in carriage return and line feed" same "$out" "$work/text"
+    run "$work/crlf" >"$out"
+    expect "the carriage return is not part of the line" same "$out" "$work/jsonl"
+    printf '%s' "$(cat "$work/lines")" >"$work/unfinished"
+    run --format text "$work/unfinished" >"$out"
+    expect "a last line without its end" same "$out" "$work/text"
+    printf 'a\000b\n' | run --tokens >"$out"
+    expect "a NUL in a line vanishes" test "$(cat "$out")" = "[2,1,3]"
+}
+
+test_tokens() {
+    cat >"$work/expected" <<'END'
+[2,8,9,11,12,8,13,20,3]
+[2,8,10,1,21,14,24,1,19,3]
+[2,3]
+[2,29,30,17,18,3]
+[2,5,6,7,25,26,25,27,26,28,25,28,27,3]
+END
+    run --tokens "$work/lines" >"$out"
+    expect "token ids" same "$out" "$work/expected"
+    echo 'a [MASK]b [cls]' | run --tokens >"$out"
+    expect "special tokens in the text" test "$(cat "$out")" = "[2,5,4,6,1,1,1,3]"
+    mv "$model/tokenizer.json" "$work"
+    run --tokens "$work/lines" >"$out"
+    expect "token ids by vocab.txt" same "$out" "$work/expected"
+    mv "$work/tokenizer.json" "$model"
+    new_model "$work/cased" f32
+    sed 's/"lowercase":true/"lowercase":false/' "$model/tokenizer.json" >"$work/cased/tokenizer.json"
+    echo 'eleve élève Cat' | "$embed" --model "$work/cased" --tokens >"$out" 2>"$err"
+    expect "without lower case accents stay, too" test "$(cat "$out")" = "[2,18,1,1,3]"
+}
+
+test_types() {
+    for type in f16 bf16; do
+        new_model "$work/$type" $type
+        "$embed" --model "$work/$type" --format text "$work/lines" >"$out" 2>"$err"
+        expect "weights of type $type" same "$out" "$work/text"
+    done
+    for variant in prefixed misaligned old-names; do
+        new_model "$work/$variant" f32 $variant
+        "$embed" --model "$work/$variant" --format text "$work/lines" >"$out" 2>"$err"
+        expect "weights: $variant" same "$out" "$work/text"
+    done
+}
+
+repeat() {
+    awk -v times="$1" \
+        '{ line[NR] = $0 } END { for (i = 0; i < times; i++) for (j = 1; j <= NR; j++) print line[j] }' "$2"
+}
+
+test_invariance() {
+    # So many lines that operators are large enough to be shared.
+    repeat 40 "$work/lines" >"$work/many"
+    repeat 40 "$work/text" >"$work/expected"
+    for threads in 1 2 3 8; do
+        run --format text --threads $threads "$work/many" >"$out"
+        expect "threads: $threads, the same bytes" same "$out" "$work/expected"
+    done
+    for tokens in 1 7 100000; do
+        run --format text --batch-tokens $tokens "$work/lines" >"$out"
+        expect "batches of $tokens tokens: the same bytes" same "$out" "$work/text"
+    done
+    run --batch-tokens 1 "$work/lines" >"$out"
+    expect "batches of 1 token: the same lines" same "$out" "$work/jsonl"
+    paste "$work/lines" "$work/text" | sort >"$work/pairs"
+    cut -f 1 "$work/pairs" >"$work/sorted"
+    cut -f 2 "$work/pairs" >"$work/expected"
+    run --format text "$work/sorted" >"$out"
+    expect "another order of the lines: the same bytes" same "$out" "$work/expected"
+}
+
+test_settings() {
+    run --format text --no-normalize "$work/lines" >"$work/raw"
+    expect "--no-normalize: other numbers" test "$(head -n 1 "$work/raw")" != "$(head -n 1 "$work/text")"
+    expect "embeddings have length 1" awk \
+        '{ s = 0; for (i = 1; i <= NF; i++) s += $i * $i; if (s < 0.99999 || s > 1.00001) bad = 1 } END { exit bad }' \
+        "$work/text"
+    run --format text --pooling cls "$work/lines" >"$work/cls"
+    expect "--pooling cls: other numbers" test "$(head -n 1 "$work/cls")" != "$(head -n 1 "$work/text")"
+    mkdir -p "$model/1_Pooling"
+    echo '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}' >"$model/1_Pooling/config.json"
+    run --format text "$work/lines" >"$out"
+    expect "pooling as the model says" same "$out" "$work/cls"
+    run --format text --pooling mean "$work/lines" >"$out"
+    expect "--pooling mean in its place" same "$out" "$work/text"
+    rm -r "$model/1_Pooling"
+    echo '[{"path":"","type":"a.Transformer"},{"path":"1_Pooling","type":"a.Pooling"}]' >"$model/modules.json"
+    run --format text "$work/lines" >"$out"
+    expect "no normalisation as the model says" same "$out" "$work/raw"
+    run --format text --normalize "$work/lines" >"$out"
+    expect "--normalize in its place" same "$out" "$work/text"
+    rm "$model/modules.json"
+}
+
+long_line() {
+    awk -v words="$1" 'BEGIN { for (i = 0; i < words; i++) printf "cat "; print "" }'
+}
+
+count_ids() {
+    awk -F, '{ print NF }' "$out"
+}
+
+test_truncation() {
+    long_line 600 | run --tokens >"$out"
+    expect "tokenizer.json limits the tokens" test "$(count_ids)" -eq 24
+    expect "lines that were cut are counted" grep -q 'heed-embed: 1 lines were cut to 24 tokens' "$err"
+    echo '{"max_seq_length": 30}' >"$model/sentence_bert_config.json"
+    long_line 600 | run --tokens >"$out"
+    expect "sentence_bert_config.json comes first" test "$(count_ids)" -eq 30
+    echo '{"max_seq_length": 3000}' >"$model/sentence_bert_config.json"
+    long_line 600 | run --tokens >"$out"
+    expect "the positions of the model limit the tokens" test "$(count_ids)" -eq 48
+    rm "$model/sentence_bert_config.json"
+    long_line 600 | run --tokens --max-tokens 5 --quiet >"$out"
+    expect "--max-tokens" test "$(cat "$out")" = "[2,9,9,9,3]"
+    expect "--quiet: no note" is_quiet
+    long_line 3 | run --tokens --max-tokens 5 >"$out"
+    expect "a line that just fits is not counted" is_quiet
+    long_line 600 | run --format text --max-tokens 48 >"$out"
+    expect "a line of all positions" test "$(wc -l <"$out")" -eq 1
+}
+
+test_invalid_utf8() {
+    printf 'a\377b\n\342\202\n' | run --tokens >"$out"
+    expect "invalid UTF-8 is replaced" test "$(cat "$out")" = "$(printf '[2,1,3]\n[2,3]')"
+    expect "invalid UTF-8 is counted" grep -q '^heed-embed: 2 invalid UTF-8 sequences were replaced' "$err"
+    expect "in one line" test "$(wc -l <"$err")" -eq 1
+    printf 'a\377b\n' | run >"$out"
+    expect "the text is written repaired" grep -q "\"text\":\"a$(printf '\357\277\275')b\"" "$out"
+}
+
+test_tables() {
+    run --similar "the cat sat on the mat." --top 2 "$work/lines" >"$out"
+    expect "--similar: the line itself comes first" grep -q '^1\.0000 *1  the cat sat on the mat\.$' "$out"
+    expect "--top: so many lines and a heading" test "$(wc -l <"$out")" -eq 3
+    run --similar "a" --top 1 "$work/lines" "$work/lines" "$work/lines" >"$out"
+    expect "--top 1 of many lines" test "$(wc -l <"$out")" -eq 2
+    run --similarity "$work/lines" >"$out"
+    expect "--similarity: a row for each line and a heading" test "$(wc -l <"$out")" -eq 6
+    expect "--similarity: ones on the diagonal" awk 'NR > 1 && $NR != "1.000" { bad = 1 } END { exit bad }' "$out"
+    refuse "--similarity of too many lines" 1 'at most 100 lines' sh -c \
+        "awk 'BEGIN { for (i = 0; i < 101; i++) print i }' | '$embed' --model '$model' --similarity"
+}
+
+# ---- bad input -----------------------------------------------------------------------------------
+
+test_bad_models() {
+    broken=$work/broken
+    for fault in \
+        'truncated|is it truncated' 'short|not a safetensors file' 'long-header|is it truncated' \
+        'huge-header|over the limit' 'bad-json|not valid JSON' 'wrong-type|dtype I32 is not supported' \
+        'unknown-type|dtype X9 is not supported' 'wrong-shape|shape does not fit' 'shape-overflow|shape overflows' \
+        'wrong-size|do not fit dtype and shape' 'overlap|overlap another tensor' 'gap|leave a gap' \
+        'decreasing|decrease' 'outside|outside the file' 'negative|not two whole numbers' \
+        'trailing|follow the last tensor' 'duplicate|two of that name' 'missing|is missing'; do
+        new_model "$broken" f32 "${fault%%|*}"
+        mkdir -p "$work/empty"
+        refuse "model.safetensors: ${fault%%|*}" 1 "model\\.safetensors: .*${fault#*|}" \
+            "$embed" --model "$broken" --output "$work/empty/out" "$work/lines"
+        expect "and no output file" holds_only "$work/empty" ''
+    done
+    for file in config.json model.safetensors; do
+        new_model "$broken" f32
+        rm "$broken/$file"
+        refuse "no $file" 1 "$file: No such file" "$embed" --model "$broken"
+    done
+    new_model "$broken" f32
+    rm "$broken/tokenizer.json" "$broken/vocab.txt"
+    refuse "no tokenizer" 1 'vocab.txt: no such file, and no tokenizer.json' "$embed" --model "$broken"
+    refuse "no directory" 1 'config.json: No such file' "$embed" --model "$work/nowhere"
+}
+
+# change FILE EXPRESSION NAME PATTERN: a model whose FILE is edited by sed is refused.
+change() {
+    new_model "$broken" f32
+    sed "$2" "$broken/$1" >"$work/edited"
+    mv "$work/edited" "$broken/$1"
+    refuse "$3" 1 "$1: .*$4" "$embed" --model "$broken"
+}
+
+test_bad_configs() {
+    change config.json 's/"bert"/"gpt2"/' 'another model_type' 'model_type "gpt2" is not supported'
+    change config.json 's/"gelu"/"silu"/' 'another activation' 'hidden_act "silu" is not supported'
+    change config.json 's/"model_type"/"position_embedding_type":"relative_key","model_type"/' \
+        'another kind of positions' 'position_embedding_type "relative_key"'
+    change config.json 's/"hidden_size":32/"hidden_size":"32"/' 'hidden_size is a string' 'hidden_size is not a whole'
+    change config.json 's/"hidden_size":32/"hidden_size":-32/' 'hidden_size is negative' 'hidden_size is not a whole'
+    change config.json 's/"num_attention_heads":4/"num_attention_heads":5/' 'heads that do not divide' 'not a multiple'
+    change config.json 's/1e-12/-1/' 'negative layer_norm_eps' 'layer_norm_eps is not a number'
+    change config.json 's/}//' 'config.json is cut short' 'not valid JSON'
+    change config.json 's/^.*$//' 'config.json is empty' 'not valid JSON'
+    change tokenizer.json 's/"WordPiece"/"BPE"/' 'another model of tokenizer' 'model "BPE" is not supported'
+    change tokenizer.json 's/"BertNormalizer"/"NFC"/' 'another normalizer' 'normalizer "NFC" is not supported'
+    change tokenizer.json 's/"BertPreTokenizer"/"Whitespace"/' 'another pre_tokenizer' 'pre_tokenizer "Whitespace"'
+    change tokenizer.json 's/"BertProcessing"/"ByteLevel"/' 'another post_processor' 'post_processor "ByteLevel"'
+    change tokenizer.json 's/"##x":35/"##x":36/' 'an id outside the table' 'has id 36'
+    change tokenizer.json 's/"##x":35/"##x":-1/' 'a negative id' 'no valid id'
+    change tokenizer.json 's/"\[UNK\]":1,//' 'no unknown token' 'not in the vocabulary'
+    new_model "$broken" f32
+    echo '[{"path":"2_Dense","type":"sentence_transformers.models.Dense"}]' >"$broken/modules.json"
+    refuse "another module" 1 'modules.json: module "sentence_transformers.models.Dense"' "$embed" --model "$broken"
+    new_model "$broken" f32
+    mkdir "$broken/1_Pooling"
+    echo '{"pooling_mode_max_tokens": true}' >"$broken/1_Pooling/config.json"
+    refuse "another pooling" 1 'pooling mode "max_tokens" is not supported' "$embed" --model "$broken"
+}
+
+test_bad_input() {
+    refuse "no such input file" 1 'nowhere: No such file' "$embed" --model "$model" "$work/nowhere"
+    refuse "a directory as input" 1 'directory' "$embed" --model "$model" "$work"
+    dd if=/dev/zero bs=1048576 count=65 2>/dev/null | tr '\000' 'x' >"$work/long"
+    refuse "a line of 65 MiB" 1 'long:1: line is longer than' "$embed" --model "$model" "$work/long"
+    rm "$work/long"
+    refuse "an unknown --isa" 1 'isa quantum: no level has that name' "$embed" --model "$model" --isa quantum
+    refuse "an unknown HEED_ISA" 1 'HEED_ISA=quantum: no level has that name' \
+        env HEED_ISA=quantum "$embed" --model "$model"
+    refuse "heed-info: an unknown HEED_ISA" 1 'heed-info: HEED_ISA=quantum: ' env HEED_ISA=quantum "$info"
+}
+
+test_usage() {
+    refuse "no model" 2 'model DIR is missing' "$embed"
+    refuse "an unknown option" 2 'no such option' "$embed" --model "$model" --nonsense
+    refuse "an unknown letter" 2 '-x: no such option' "$embed" -x
+    refuse "an option without its argument" 2 'needs an argument' "$embed" --model
+    refuse "an unknown format" 2 'format xml' "$embed" --model "$model" --format xml
+    refuse "an unknown pooling" 2 'pooling max' "$embed" --model "$model" --pooling max
+    for bad in 0 -1 x 1x '' 99999999999999999999; do
+        refuse "--threads \"$bad\"" 2 'threads .*not a number' "$embed" --model "$model" --threads "$bad"
+    done
+    refuse "two tables" 2 'only one of' "$embed" --model "$model" --similar a --similarity
+    refuse "--format with a table" 2 'does not go with' "$embed" --model "$model" --similar a --format text
+    refuse "--max-tokens past the positions" 1 'has 48 positions' "$embed" --model "$model" --max-tokens 49
+    refuse "--max-tokens without room" 1 'leaves no room' "$embed" --model "$model" --max-tokens 1
+    refuse "heed-info: an unknown option" 2 'no such option' "$info" --nonsense
+    refuse "heed-info: an argument" 2 'takes no argument' "$info" something
+}
+
+test_help() {
+    for program in "$embed" "$info"; do
+        for option in --help --version; do
+            "$program" $option >"$out" 2>"$err"
+            status=$?
+            expect "$(basename "$program") $option" printed
+        done
+    done
+    expect "help has an example" sh -c "'$embed' --help | grep -q '^example: '"
+    "$info" >"$out" 2>"$err"
+    expect "heed-info: a level is chosen" grep -q '^ .* chosen$' "$out"
+    "$info" --json >"$out" 2>"$err"
+    expect "heed-info --json: one line" test "$(wc -l <"$out")" -eq 1
+    HEED_ISA=scalar "$info" >"$out" 2>"$err"
+    expect "heed-info: HEED_ISA chooses" grep -q '^level: scalar$' "$out"
+}
+
+# ---- output --------------------------------------------------------------------------------------
+
+test_output_errors() {
+    mkdir "$work/dir"
+    refuse "an output directory that is not there" 1 'No such file' \
+        "$embed" --model "$model" --output "$work/nowhere/out" "$work/lines"
+    refuse "an input that fails on the way" 1 'nowhere: No such file' \
+        "$embed" --model "$model" --output "$work/dir/out" "$work/lines" "$work/nowhere"
+    expect "leaves no output file" holds_only "$work/dir" ''
+    echo old >"$work/dir/out"
+    refuse "a failure" 1 'nowhere: No such file' \
+        "$embed" --model "$model" --output "$work/dir/out" "$work/lines" "$work/nowhere"
+    expect "leaves the old output file" test "$(cat "$work/dir/out")" = old
+    run --format text --output "$work/dir/out" "$work/lines"
+    expect "success replaces it" same "$work/dir/out" "$work/text"
+    ln -s out "$work/dir/link"
+    run --format text --output "$work/dir/link" "$work/first"
+    expect "a symbolic link is followed" is_link_to_lines "$work/dir/link" 2
+    rm "$work/dir/out" "$work/dir/link"
+}
+
+test_full_device() {
+    if ! test -c /dev/full; then
+        skip "a full device" "there is no /dev/full"
+        return
+    fi
+    refuse "a full device as standard output" 1 'standard output: No space' \
+        sh -c "'$embed' --model '$model' '$work/lines' >/dev/full"
+    refuse "a full device as output file" 1 '/dev/full: No space' \
+        "$embed" --model "$model" --output /dev/full "$work/lines"
+    refuse "a full device as standard output, npy" 1 'standard output: No space' \
+        sh -c "'$embed' --model '$model' --format npy '$work/lines' >/dev/full"
+    refuse "a full device for heed-info" 1 'standard output: No space' sh -c "'$info' >/dev/full"
+}
+
+# The reader is gone before the input comes.
+test_closed_pipe() {
+    {
+        sleep 1
+        cat "$work/lines"
+    } | {
+        "$embed" --model "$model" 2>"$err"
+        echo $? >"$work/status"
+    } | true
+    tries=0
+    while ! test -s "$work/status" && test $tries -lt 10; do
+        sleep 1
+        tries=$((tries + 1))
+    done
+    expect "a closed pipe: status 1" test "$(cat "$work/status")" = 1
+    expect "a closed pipe: one line" grep -q '^heed-embed: standard output: Broken pipe$' "$err"
+}
+
+test_signal() {
+    mkfifo "$work/fifo"
+    sleep 5 >"$work/fifo" &
+    sleeper=$!
+    "$embed" --model "$model" --output "$work/dir/out" "$work/fifo" 2>"$err" &
+    program=$!
+    tries=0
+    while holds_only "$work/dir" "" && test $tries -lt 10; do
+        sleep 1
+        tries=$((tries + 1))
+    done
+    expect "the output has a temporary name first" test "$(ls "$work/dir")" != out
+    kill -TERM $program
+    wait $program 2>/dev/null
+    expect "SIGTERM ends it by that signal" test $? -eq 143
+    expect "and leaves nothing" holds_only "$work/dir" ''
+    kill $sleeper
+    wait $sleeper 2>/dev/null
+}
+
+test_formats
+test_input
+test_tokens
+test_types
+test_invariance
+test_settings
+test_truncation
+test_invalid_utf8
+test_tables
+test_bad_models
+test_bad_configs
+test_bad_input
+test_usage
+test_help
+test_output_errors
+test_full_device
+test_closed_pipe
+test_signal
+echo "1..$count"
+test $failures -eq 0

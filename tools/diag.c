@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * Messages of the programs: one line each on standard error. */
+#include "config.h"
+
+#include "diag.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const char *program = "heed";
+
+void diag_set_program(const char *name)
+{
+    program = name;
+}
+
+void diag_print(const char *format, ...)
+{
+    char message[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        return;
+    for (char *c = message; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    fprintf(stderr, "%s: %s\n", program, message);
+}
+
+void diag_no_memory(void)
+{
+    diag_print("out of memory");
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * Messages of the programs: one line each on standard error. */
+#ifndef TOOLS_DIAG_H
+#define TOOLS_DIAG_H
+
+#if defined(__GNUC__)
+#define DIAG_PRINTF __attribute__((format(printf, 1, 2)))
+#else
+#define DIAG_PRINTF
+#endif
+
+/* The name that starts every message; it is kept, not copied. */
+void diag_set_program(const char *name);
+
+/* Prints "<program>: <message>". Control characters of the message, which may quote file names and
+ * model files, become '?', so that it stays one line and cannot drive a terminal. */
+DIAG_PRINTF void diag_print(const char *format, ...);
+
+/* diag_print("out of memory"). */
+void diag_no_memory(void);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * heed-embed: sentence embeddings of lines of text. */
+#include "config.h"
+
+#include "diag.h"
+#include "embedder.h"
+#include "lines.h"
+#include "memory.h"
+#include "options.h"
+#include "output.h"
+#include "progress.h"
+#include "similar.h"
+#include "target.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What becomes of the rows: one of three, as the options say. */
+struct job {
+    const struct options *options;
+    struct target target;
+    struct output output;
+    struct ranking ranking;
+    struct similarity similarity;
+};
+
+static bool take_row(void *state, const struct row *row)
+{
+    struct job *job = state;
+    if (job->options->similar)
+        return ranking_add(&job->ranking, row);
+    if (job->options->similarity)
+        return similarity_add(&job->similarity, row);
+    return output_row(&job->output, row);
+}
+
+static bool take_query(void *state, const struct row *row)
+{
+    struct ranking *ranking = state;
+    ranking->query = memory_aligned_array(row->cols, sizeof *ranking->query);
+    if (ranking->query)
+        memcpy(ranking->query, row->values, row->cols * sizeof *ranking->query);
+    return ranking->query != NULL;
+}
+
+/* Embeds the text that the lines are compared with. */
+static bool embed_query(struct job *job, struct embedder *embedder)
+{
+    const char *query = job->options->similar;
+    embedder_start(embedder, take_query, &job->ranking);
+    return embedder_add(embedder, query, strlen(query)) && embedder_flush(embedder) && ranking_start(&job->ranking);
+}
+
+static bool start_job(struct job *job, struct embedder *embedder)
+{
+    const struct options *options = job->options;
+    size_t cols = embedder->config.hidden_size;
+    job->ranking = (struct ranking){.context = embedder->context, .top = options->top, .cols = cols};
+    job->similarity = (struct similarity){.context = embedder->context, .cols = cols};
+    return (!options->similar || embed_query(job, embedder)) && target_open(&job->target, options->output) &&
+           output_open(&job->output, &job->target, options->format, cols);
+}
+
+static bool embed_lines(struct job *job, struct embedder *embedder)
+{
+    struct line_reader reader = {.names = job->options->files, .count = job->options->n_files};
+    struct progress progress;
+    enum line_status status;
+    bool done = true;
+    progress_start(&progress, job->options->quiet);
+    embedder_start(embedder, take_row, job);
+    while (done && (status = line_reader_next(&reader)) != LINE_END) {
+        done = status == LINE_READ && embedder_add(embedder, reader.line.bytes, reader.line.length);
+        progress_update(&progress, embedder->lines);
+    }
+    done = done && embedder_flush(embedder);
+    progress_end(&progress);
+    line_reader_close(&reader);
+    return done;
+}
+
+static bool finish_job(struct job *job)
+{
+    bool done = true;
+    if (job->options->similar)
+        ranking_print(&job->ranking, job->target.stream);
+    else if (job->options->similarity)
+        done = similarity_print(&job->similarity, job->target.stream);
+    else
+        done = output_finish(&job->output);
+    return done && target_commit(&job->target);
+}
+
+static void close_job(struct job *job)
+{
+    output_close(&job->output);
+    target_abandon(&job->target);
+    ranking_free(&job->ranking);
+    similarity_free(&job->similarity);
+}
+
+static void report(const struct options *options, const struct embedder *embedder, double seconds)
+{
+    if (embedder->replaced && !options->quiet)
+        diag_print("%zu invalid UTF-8 sequences were replaced by U+FFFD", embedder->replaced);
+    if (embedder->truncated && !options->quiet)
+        diag_print("%zu lines were cut to %zu tokens", embedder->truncated, embedder->max_tokens);
+    if (options->verbose && embedder->context)
+        diag_print("level %s, %zu threads, %zu lines, %zu tokens, %.3f s, %.1f lines/s, %.0f tokens/s",
+                   heed_context_level(embedder->context), heed_context_threads(embedder->context), embedder->lines,
+                   embedder->tokens, seconds, (double)embedder->lines / seconds, (double)embedder->tokens / seconds);
+}
+
+static bool run(const struct options *options)
+{
+    struct embedder embedder;
+    struct job job = {.options = options};
+    if (!embedder_open(&embedder, options))
+        return false;
+    bool done = start_job(&job, &embedder);
+    double started = progress_clock();
+    done = done && embed_lines(&job, &embedder);
+    double seconds = progress_clock() - started;
+    done = done && finish_job(&job);
+    close_job(&job);
+    if (done)
+        report(options, &embedder, seconds);
+    embedder_close(&embedder);
+    return done;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    int status;
+    diag_set_program("heed-embed");
+    /* A closed pipe is an error of write(), which has its message. */
+    signal(SIGPIPE, SIG_IGN);
+    if (!options_parse(&options, argc, argv, &status))
+        return status;
+    return run(&options) ? EXIT_DONE : EXIT_FAILED;
+}

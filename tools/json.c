@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ * Reading JSON files and the values in them. */
+#include "config.h"
+
+#include "diag.h"
+#include "json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool read_stream(const char *path, FILE *stream, struct text *content)
+{
+    char block[65536];
+    size_t got;
+    while ((got = fread(block, 1, sizeof block, stream)) > 0) {
+        if (content->length + got > JSON_FILE_MAX) {
+            diag_print("%s: file is larger than %zu bytes", path, JSON_FILE_MAX);
+            return false;
+        }
+        if (!text_append(content, block, got))
+            return false;
+    }
+    if (ferror(stream)) {
+        diag_print("%s: %s", path, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+bool file_read(const char *path, bool optional, bool *missing, struct text *content)
+{
+    FILE *stream = fopen(path, "rb");
+    *missing = !stream && errno == ENOENT;
+    if (!stream) {
+        if (optional && *missing)
+            return true;
+        diag_print("%s: %s", path, strerror(errno));
+        return false;
+    }
+    bool done = read_stream(path, stream, content);
+    fclose(stream);
+    return done;
+}
+
+cJSON *json_parse(const char *path, const char *bytes, size_t length)
+{
+    const char *end = NULL;
+    cJSON *json = cJSON_ParseWithLengthOpts(bytes, length + 1, &end, true);
+    if (!json)
+        diag_print("%s: not valid JSON near byte %zu", path, end ? (size_t)(end - bytes) : 0);
+    return json;
+}
+
+bool json_read(const char *path, bool optional, cJSON **json)
+{
+    struct text content = {0};
+    bool missing;
+    *json = NULL;
+    bool done = file_read(path, optional, &missing, &content);
+    if (done && !missing) {
+        done = text_append(&content, "", 1);
+        if (done)
+            *json = json_parse(path, content.bytes, content.length - 1);
+        done = *json != NULL;
+    }
+    text_free(&content);
+    return done;
+}
+
+const cJSON *json_member(const cJSON *object, const char *name)
+{
+    const cJSON *member = cJSON_GetObjectItemCaseSensitive(object, name);
+    return cJSON_IsNull(member) ? NULL : member;
+}
+
+bool json_whole(const cJSON *value, size_t max, size_t *number)
+{
+    if (!cJSON_IsNumber(value) || !(value->valuedouble >= 0 && value->valuedouble <= (double)max))
+        return false;
+    size_t whole = (size_t)value->valuedouble;
+    if ((double)whole != value->valuedouble)
+        return false;
+    *number = whole;
+    return true;
+}
+
+static bool wrong(const char *path, const char *name, const char *kind)
+{
+    diag_print("%s: %s is not %s", path, name, kind);
+    return false;
+}
+
+bool json_get_bool(const char *path, const cJSON *object, const char *name, bool *value)
+{
+    const cJSON *member = json_member(object, name);
+    if (member && !cJSON_IsBool(member))
+        return wrong(path, name, "true or false");
+    if (member)
+        *value = cJSON_IsTrue(member);
+    return true;
+}
+
+bool json_get_size(const char *path, const cJSON *object, const char *name, size_t max, size_t *value)
+{
+    const cJSON *member = json_member(object, name);
+    if (member && !json_whole(member, max, value)) {
+        diag_print("%s: %s is not a whole number from 0 to %zu", path, name, max);
+        return false;
+    }
+    return true;
+}
+
+bool json_get_string(const char *path, const cJSON *object, const char *name, const char **value)
+{
+    const cJSON *member = json_member(object, name);
+    if (member && !cJSON_IsString(member))
+        return wrong(path, name, "a string");
+    if (member)
+        *value = member->valuestring;
+    return true;
+}

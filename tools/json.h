@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * Reading JSON files and the values in them. */
+#ifndef TOOLS_JSON_H
+#define TOOLS_JSON_H
+
+#include "memory.h"
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define JSON_FILE_MAX ((size_t)256 << 20)
+
+/* Appends the whole file to *content. A missing file is no error where it is optional: nothing is
+ * appended and *missing set. false after a message. */
+bool file_read(const char *path, bool optional, bool *missing, struct text *content);
+
+/* Parses length bytes, which a NUL follows. NULL after a message that names the file. */
+cJSON *json_parse(const char *path, const char *bytes, size_t length);
+
+/* Reads and parses the object in a file. *json is NULL where the file is optional and missing. */
+bool json_read(const char *path, bool optional, cJSON **json);
+
+/* The member, or NULL if object is NULL or no object, or the member is missing or null. */
+const cJSON *json_member(const cJSON *object, const char *name);
+
+/* Whether value is a whole number from 0 to max, which is then in *number. max is at most 2^53. */
+bool json_whole(const cJSON *value, size_t max, size_t *number);
+
+/* Each of these leaves *value alone where the member is missing, and returns false, after a message
+ * that names the file and the member, where it is of another kind. */
+bool json_get_bool(const char *path, const cJSON *object, const char *name, bool *value);
+bool json_get_size(const char *path, const cJSON *object, const char *name, size_t max, size_t *value);
+bool json_get_string(const char *path, const cJSON *object, const char *name, const char **value);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * A line that says how far the work is, where someone can see it. */
+#include "config.h"
+
+#include "progress.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FIRST_AFTER 1.0 /* seconds */
+#define INTERVAL 0.2
+
+double progress_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void progress_start(struct progress *progress, bool quiet)
+{
+    double now = progress_clock();
+    *progress = (struct progress){!quiet && isatty(STDERR_FILENO), false, now, now};
+}
+
+void progress_update(struct progress *progress, size_t lines)
+{
+    double now = progress_clock(), elapsed = now - progress->started;
+    if (!progress->enabled || elapsed < FIRST_AFTER || now - progress->updated < INTERVAL)
+        return;
+    progress->shown = true;
+    progress->updated = now;
+    fprintf(stderr, "\r%zu lines, %.0f lines/s\033[K", lines, (double)lines / elapsed);
+    fflush(stderr);
+}
+
+void progress_end(struct progress *progress)
+{
+    if (progress->shown)
+        fputs("\r\033[K", stderr);
+    progress->shown = false;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT
+ * Where output goes: standard output, or a file that appears only when it is complete. */
+#include "config.h"
+
+#include "diag.h"
+#include "memory.h"
+#include "target.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const int ending_signals[] = {SIGHUP, SIGINT, SIGTERM};
+#define N_ENDING_SIGNALS (sizeof ending_signals / sizeof *ending_signals)
+
+/* What the signal handler unlinks. It changes only while the signals are blocked. */
+static char *volatile unfinished;
+
+static void remove_and_end(int number)
+{
+    if (unfinished)
+        unlink(unfinished);
+    /* SA_RESETHAND has restored the default, which ends the process as the signal would have. */
+    raise(number);
+}
+
+static void block_signals(sigset_t *before)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < N_ENDING_SIGNALS; i++)
+        sigaddset(&set, ending_signals[i]);
+    pthread_sigmask(SIG_BLOCK, &set, before);
+}
+
+static void catch_signals(void)
+{
+    for (size_t i = 0; i < N_ENDING_SIGNALS; i++) {
+        struct sigaction action = {0}, before;
+        action.sa_handler = remove_and_end;
+        action.sa_flags = (int)SA_RESETHAND;
+        /* A signal that was ignored, as under nohup, stays ignored. */
+        if (sigaction(ending_signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(ending_signals[i], &action, NULL);
+    }
+}
+
+static void set_unfinished(char *path)
+{
+    sigset_t before;
+    block_signals(&before);
+    unfinished = path;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* The mode that fopen would have given, or that the file had which is replaced. */
+static mode_t mode_of(const struct stat *replaced)
+{
+    if (replaced)
+        return replaced->st_mode & 07777;
+    mode_t mask = umask(0);
+    umask(mask);
+    return 0666 & ~mask;
+}
+
+static bool make_temporary(struct target *target, const struct stat *replaced)
+{
+    size_t length = strlen(target->path);
+    target->temporary = memory_array(length + sizeof ".XXXXXX", 1);
+    if (!target->temporary)
+        return false;
+    memcpy(target->temporary, target->path, length);
+    memcpy(target->temporary + length, ".XXXXXX", sizeof ".XXXXXX");
+    catch_signals();
+    sigset_t before;
+    block_signals(&before);
+    int descriptor = mkstemp(target->temporary);
+    if (descriptor >= 0)
+        unfinished = target->temporary;
+    int error = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (descriptor < 0) {
+        diag_print("%s: %s", target->name, strerror(error));
+        free(target->temporary);
+        target->temporary = NULL;
+        return false;
+    }
+    target->stream = fchmod(descriptor, mode_of(replaced)) == 0 ? fdopen(descriptor, "wb") : NULL;
+    if (!target->stream) {
+        diag_print("%s: %s", target->name, strerror(errno));
+        close(descriptor);
+    }
+    return target->stream != NULL;
+}
+
+static bool open_in_place(struct target *target, const char *path)
+{
+    target->stream = fopen(path, "wb");
+    if (!target->stream)
+        diag_print("%s: %s", path, strerror(errno));
+    return target->stream != NULL;
+}
+
+bool target_open(struct target *target, const char *path)
+{
+    *target = (struct target){.name = path ? path : "standard output"};
+    if (!path) {
+        target->stream = stdout;
+        return true;
+    }
+    struct stat status;
+    bool exists = stat(path, &status) == 0;
+    if (exists && !S_ISREG(status.st_mode))
+        return open_in_place(target, path);
+    if (exists && access(path, W_OK) != 0) {
+        diag_print("%s: %s", path, strerror(errno));
+        return false;
+    }
+    /* The file behind a symbolic link is replaced, not the link. */
+    target->path = exists ? realpath(path, NULL) : memory_string(path, strlen(path));
+    if (!target->path) {
+        if (exists)
+            diag_print("%s: %s", path, strerror(errno));
+        return false;
+    }
+    if (make_temporary(target, exists ? &status : NULL))
+        return true;
+    target_abandon(target);
+    return false;
+}
+
+static bool failed(const struct target *target)
+{
+    diag_print("%s: %s", target->name, strerror(errno));
+    return false;
+}
+
+bool target_check(struct target *target)
+{
+    if (!ferror(target->stream) && fflush(target->stream) == 0)
+        return true;
+    return failed(target);
+}
+
+bool target_commit(struct target *target)
+{
+    if (!target_check(target)) {
+        target_abandon(target);
+        return false;
+    }
+    FILE *stream = target->stream;
+    target->stream = NULL;
+    if (fclose(stream) != 0 || (target->temporary && rename(target->temporary, target->path) != 0)) {
+        failed(target);
+        target_abandon(target);
+        return false;
+    }
+    set_unfinished(NULL);
+    free(target->temporary);
+    free(target->path);
+    *target = (struct target){0};
+    return true;
+}
+
+void target_abandon(struct target *target)
+{
+    if (target->stream && target->stream != stdout)
+        fclose(target->stream);
+    if (target->temporary)
+        unlink(target->temporary);
+    set_unfinished(NULL);
+    free(target->temporary);
+    free(target->path);
+    *target = (struct target){0};
+}

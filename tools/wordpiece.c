@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ * The BERT tokenizer: added tokens, normalisation, splitting into words, WordPiece. */
+#include "config.h"
+
+#include "bert_chars.h"
+#include "normalize.h"
+#include "utf8.h"
+#include "wordpiece.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Text is normalised in pieces of about this many bytes, so that what is cut off by the limit is
+ * not normalised at all. */
+#define PIECE_BYTES 4096
+
+struct encoder {
+    const struct wordpiece *wordpiece;
+    struct token_ids *tokens;
+    size_t limit; /* of tokens->count */
+    bool full;    /* there was a token more */
+};
+
+bool token_ids_push(struct token_ids *tokens, int32_t id)
+{
+    int32_t *grown = memory_grow(tokens->ids, &tokens->capacity, tokens->count + 1, sizeof *grown);
+    if (!grown)
+        return false;
+    tokens->ids = grown;
+    grown[tokens->count++] = id;
+    return true;
+}
+
+bool wordpiece_add(struct wordpiece *wordpiece, const char *content, struct added_token token)
+{
+    struct text text = {0};
+    bool prepared = token.normalized ? normalize(wordpiece, content, strlen(content), &text)
+                                     : text_append(&text, content, strlen(content));
+    if (!prepared || text.length == 0) {
+        text_free(&text);
+        return prepared;
+    }
+    struct added_token *grown =
+        memory_grow(wordpiece->added, &wordpiece->added_capacity, wordpiece->n_added + 1, sizeof *grown);
+    if (!grown) {
+        text_free(&text);
+        return false;
+    }
+    wordpiece->added = grown;
+    token.content = text.bytes;
+    token.length = text.length;
+    grown[wordpiece->n_added++] = token;
+    wordpiece->has_normalized |= token.normalized;
+    return true;
+}
+
+void wordpiece_free(struct wordpiece *wordpiece)
+{
+    vocab_free(&wordpiece->vocab);
+    for (size_t i = 0; i < wordpiece->n_added; i++)
+        free(wordpiece->added[i].content);
+    free(wordpiece->added);
+    free(wordpiece->continuing_prefix);
+    *wordpiece = (struct wordpiece){0};
+}
+
+/* Appends an id, or notes that there is no room for it. */
+static bool emit(struct encoder *encoder, int32_t id)
+{
+    if (encoder->tokens->count == encoder->limit) {
+        encoder->full = true;
+        return true;
+    }
+    return token_ids_push(encoder->tokens, id);
+}
+
+/* ---- WordPiece ----------------------------------------------------------------------------- */
+
+static bool starts_character(char byte)
+{
+    return ((unsigned char)byte & 0xC0) != 0x80;
+}
+
+static size_t count_characters(const char *text, size_t length)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < length; i++)
+        count += starts_character(text[i]);
+    return count;
+}
+
+/* The longest token that word starts with; *length receives its length in the word. */
+static int32_t longest_piece(const struct wordpiece *wordpiece, const char *prefix, const char *word, size_t available,
+                             size_t *length)
+{
+    size_t prefix_length = strlen(prefix);
+    if (wordpiece->vocab.longest < prefix_length)
+        return -1;
+    size_t end = wordpiece->vocab.longest - prefix_length;
+    if (end > available)
+        end = available;
+    for (; end > 0; end--) {
+        if (end < available && !starts_character(word[end]))
+            continue;
+        int32_t id = vocab_find(&wordpiece->vocab, prefix, prefix_length, word, end);
+        if (id >= 0) {
+            *length = end;
+            return id;
+        }
+    }
+    return -1;
+}
+
+/* Greedy: the longest piece each time. A word that does not come out even is one unknown token. */
+static bool encode_word(struct encoder *encoder, const char *word, size_t length)
+{
+    const struct wordpiece *wordpiece = encoder->wordpiece;
+    if (count_characters(word, length) > wordpiece->max_word_chars)
+        return emit(encoder, wordpiece->unknown_id);
+    size_t first = encoder->tokens->count;
+    for (size_t at = 0, step = 0; at < length; at += step) {
+        const char *prefix = at ? wordpiece->continuing_prefix : "";
+        int32_t id = longest_piece(wordpiece, prefix, word + at, length - at, &step);
+        if (id < 0) {
+            encoder->tokens->count = first;
+            encoder->full = false;
+            return emit(encoder, wordpiece->unknown_id);
+        }
+        if (!emit(encoder, id))
+            return false;
+    }
+    return true;
+}
+
+/* Words end at whitespace, and punctuation is a word of its own. */
+static bool encode_words(struct encoder *encoder, const char *text, size_t length)
+{
+    size_t begin = 0;
+    for (size_t at = 0, step; at < length && !encoder->full; at += step) {
+        int32_t code_point;
+        step = utf8_decode(text + at, length - at, &code_point);
+        bool space = bert_is_whitespace(code_point);
+        if (!space && !bert_is_punctuation(code_point))
+            continue;
+        if (begin < at && !encode_word(encoder, text + begin, at - begin))
+            return false;
+        begin = at + step;
+        if (!space && !encoder->full && !encode_word(encoder, text + at, step))
+            return false;
+    }
+    return begin == length || encoder->full || encode_word(encoder, text + begin, length - begin);
+}
+
+/* ---- added tokens -------------------------------------------------------------------------- */
+
+static const struct added_token *longest_added(const struct wordpiece *wordpiece, bool normalized, const char *text,
+                                               size_t length)
+{
+    const struct added_token *longest = NULL;
+    for (size_t i = 0; i < wordpiece->n_added; i++) {
+        const struct added_token *token = &wordpiece->added[i];
+        if (token->normalized == normalized && token->length <= length && token->content[0] == text[0] &&
+            memcmp(token->content, text, token->length) == 0 && (!longest || token->length > longest->length))
+            longest = token;
+    }
+    return longest;
+}
+
+/* The leftmost longest added token from `from` on; *at receives its place. NULL: there is none. */
+static const struct added_token *find_added(const struct wordpiece *wordpiece, bool normalized, const char *text,
+                                            size_t from, size_t length, size_t *at)
+{
+    if (normalized && !wordpiece->has_normalized)
+        return NULL;
+    for (*at = from; *at < length; ++*at) {
+        const struct added_token *token = longest_added(wordpiece, normalized, text + *at, length - *at);
+        if (token)
+            return token;
+    }
+    return NULL;
+}
+
+static bool encode_raw(struct encoder *encoder, const char *text, size_t length);
+
+/* Splits at the added tokens and encodes what is between them. */
+static bool encode_between(struct encoder *encoder, bool normalized, const char *text, size_t length)
+{
+    bool (*encode)(struct encoder *, const char *, size_t) = normalized ? encode_words : encode_raw;
+    size_t done = 0, at;
+    const struct added_token *token;
+    while (!encoder->full && (token = find_added(encoder->wordpiece, normalized, text, done, length, &at))) {
+        if (!encode(encoder, text + done, at - done))
+            return false;
+        if (!encoder->full && !emit(encoder, token->id))
+            return false;
+        done = at + token->length;
+    }
+    return encoder->full || encode(encoder, text + done, length - done);
+}
+
+/* The end of a piece that can be normalised by itself: after whitespace that stays whitespace. */
+static size_t piece_end(const struct wordpiece *wordpiece, const char *text, size_t begin, size_t length)
+{
+    if (wordpiece->has_normalized || length - begin <= PIECE_BYTES)
+        return length;
+    for (size_t at = begin; at < length;) {
+        int32_t code_point;
+        at += utf8_decode(text + at, length - at, &code_point);
+        bool space = bert_is_whitespace(code_point) && !(wordpiece->clean_text && bert_is_removed(code_point));
+        if (space && at - begin >= PIECE_BYTES)
+            return at;
+    }
+    return length;
+}
+
+static bool encode_raw(struct encoder *encoder, const char *text, size_t length)
+{
+    struct text normalized = {0};
+    bool done = true;
+    for (size_t begin = 0, end; done && !encoder->full && begin < length; begin = end) {
+        end = piece_end(encoder->wordpiece, text, begin, length);
+        normalized.length = 0;
+        done = normalize(encoder->wordpiece, text + begin, end - begin, &normalized);
+        if (done && normalized.length)
+            done = encode_between(encoder, true, normalized.bytes, normalized.length);
+    }
+    text_free(&normalized);
+    return done;
+}
+
+bool wordpiece_encode(const struct wordpiece *wordpiece, const char *text, size_t length, size_t limit,
+                      struct token_ids *tokens, bool *truncated)
+{
+    struct encoder encoder = {wordpiece, tokens, tokens->count + limit, false};
+    bool done = encode_between(&encoder, false, text, length);
+    *truncated = encoder.full;
+    return done;
+}
