@@ -1,0 +1,709 @@
+/* SPDX-License-Identifier: MIT
+ * Float64 references and bounds; see reference.h. The references' own errors are 2^-29 of the bounds'.
+ */
+#include "reference.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define LN2 0.69314718055994530942
+#define LOG2E 1.44269504088896340736
+
+/* Second-order terms: every first-order relative error here is below 2^-8. */
+#define SECOND_ORDER 1.01
+
+#define TINY 0x1p-149
+
+/* Relative error of attention's 2^t (arch/kernels/exp.inc). */
+static const double exp2_error = 2.08e-7; /* 2^-22.2 */
+
+/* ---- memory ---- */
+
+static struct chunk {
+    struct chunk *next;
+    double data[];
+} * chunks;
+
+static double *zeros(size_t n)
+{
+    struct chunk *c = calloc(1, sizeof *c + (n + 1) * sizeof(double));
+    if (!c) {
+        printf("Bail out! out of memory\n");
+        exit(99);
+    }
+    c->next = chunks;
+    chunks = c;
+    return c->data;
+}
+
+struct inexact inexact_new(size_t n)
+{
+    return (struct inexact){zeros(n), zeros(n)};
+}
+
+struct inexact inexact_rows(size_t rows, size_t cols, const float *x, size_t ld)
+{
+    struct inexact r = inexact_new(rows * cols);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j++)
+            r.value[i * cols + j] = (double)x[i * ld + j];
+    return r;
+}
+
+void reference_release(void)
+{
+    while (chunks) {
+        struct chunk *c = chunks;
+        chunks = c->next;
+        free(c);
+    }
+}
+
+void check_inexact(size_t rows, size_t cols, const float *got, size_t ld, struct inexact want, const char *what,
+                   double *worst)
+{
+    size_t failures = 0, where = 0;
+    for (size_t i = 0; i < rows * cols; i++) {
+        double error = fabs((double)got[i / cols * ld + i % cols] - want.value[i]);
+        if (!(error <= want.error[i]) && failures++ == 0)
+            where = i;
+        if (error > *worst * want.error[i] && want.error[i] > 0.0)
+            *worst = error / want.error[i];
+    }
+    size_t at = cols ? where / cols * ld + where % cols : 0;
+    if (failures > 0)
+        check_that(0, "%s: %zu of %zu x %zu wrong, first (%zu, %zu) is %.9g, not %.9g +- %.3g", what, failures, rows,
+                   cols, where / cols, where % cols, (double)got[at], want.value[where], want.error[where]);
+    else
+        check_that(1, "%s", what);
+}
+
+double gamma_of(double n)
+{
+    return n * UNIT / (1.0 - n * UNIT);
+}
+
+double reduction_depth(size_t n)
+{
+    if (n == 0)
+        return 0.0;
+    size_t block = n < HEED_REDUCTION_BLOCK ? n : HEED_REDUCTION_BLOCK;
+    size_t chunk_adds = (block - 1) / HEED_LANES, block_adds = (n - 1) / HEED_REDUCTION_BLOCK;
+    double depth = (double)(chunk_adds + 5 + block_adds);
+    return depth < (double)(n - 1) ? depth : (double)(n - 1);
+}
+
+double ulp_of(double x)
+{
+    int exponent;
+    frexp(x, &exponent);
+    return x == 0.0 || exponent < -125 ? TINY : ldexp(1.0, exponent - 24);
+}
+
+/* ---- products ---- */
+
+/* |x| as the library may see it. */
+static double largest_of(struct inexact x, size_t i)
+{
+    return fabs(x.value[i]) + x.error[i];
+}
+
+struct inexact reference_matmul(const struct matmul_problem *p)
+{
+    struct inexact y = inexact_new(p->m * p->n);
+    size_t a_row = p->transpose_a ? 1 : p->lda, a_col = p->transpose_a ? p->lda : 1;
+    size_t b_row = p->transpose_b ? 1 : p->ldb, b_col = p->transpose_b ? p->ldb : 1;
+    for (size_t i = 0; i < p->m; i++)
+        for (size_t j = 0; j < p->n; j++) {
+            double sum = 0.0, size = 0.0, c = p->beta == 0.0f ? 0.0 : (double)p->beta * (double)p->c[i * p->ldc + j];
+            for (size_t l = 0; p->alpha != 0.0f && l < p->k; l++) {
+                double product = (double)p->a[i * a_row + l * a_col] * (double)p->b[l * b_row + j * b_col];
+                sum += product;
+                size += fabs(product);
+            }
+            double alpha = (double)p->alpha, k = (double)p->k;
+            y.value[i * p->n + j] = alpha * sum + c;
+            y.error[i * p->n + j] =
+                gamma_of(k + 2) * (fabs(alpha) * size + fabs(c)) + (k + 2) * (1.0 + fabs(alpha)) * TINY;
+        }
+    return y;
+}
+
+/* The largest slope of both GELUs is below 1.13. */
+static double slope_of(heed_activation activation)
+{
+    return activation == HEED_ACTIVATION_GELU_ERF || activation == HEED_ACTIVATION_GELU_TANH ? 1.13 : 1.0;
+}
+
+static double activation_value(heed_activation activation, double x)
+{
+    switch (activation) {
+    case HEED_ACTIVATION_RELU:
+        return x < 0.0 ? 0.0 : x;
+    case HEED_ACTIVATION_GELU_ERF:
+        return 0.5 * x * erfc(-x * sqrt(0.5));
+    case HEED_ACTIVATION_GELU_TANH: /* (1 + tanh z) / 2 = 1 / (1 + e^-2z), which does not cancel */
+        return x / (1.0 + exp(-2.0 * sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case HEED_ACTIVATION_NONE:
+        break;
+    }
+    return x;
+}
+
+/* The contract of heed_activate: 4 ulp or u |x| for the GELUs. */
+struct inexact reference_activate(heed_activation activation, size_t n, struct inexact x)
+{
+    struct inexact y = inexact_new(n);
+    for (size_t i = 0; i < n; i++) {
+        y.value[i] = activation_value(activation, x.value[i]);
+        y.error[i] = slope_of(activation) * x.error[i];
+        if (slope_of(activation) > 1.0)
+            y.error[i] += fmax(4.0 * ulp_of(fabs(y.value[i]) + y.error[i]), UNIT * largest_of(x, i));
+    }
+    return y;
+}
+
+struct inexact reference_linear(size_t m, size_t in, size_t out, struct inexact x, const float *w, const float *bias,
+                                heed_activation activation, struct inexact residual)
+{
+    struct inexact acc = inexact_new(m * out);
+    double rounding = gamma_of((double)in + 2), underflow = ((double)in + 2) * TINY;
+    double *sum = zeros(out), *size = zeros(out), *carried = zeros(out);
+    for (size_t i = 0; i < m; i++) {
+        for (size_t j = 0; j < out; j++) {
+            sum[j] = bias ? (double)bias[j] : 0.0;
+            size[j] = fabs(sum[j]);
+            carried[j] = 0.0;
+        }
+        for (size_t l = 0; l < in; l++) {
+            double xv = x.value[i * in + l], xs = largest_of(x, i * in + l), xe = x.error[i * in + l];
+            for (size_t j = 0; j < out; j++) {
+                double wv = (double)w[l * out + j];
+                sum[j] += xv * wv;
+                size[j] += xs * fabs(wv);
+                carried[j] += xe * fabs(wv);
+            }
+        }
+        for (size_t j = 0; j < out; j++) {
+            acc.value[i * out + j] = sum[j];
+            acc.error[i * out + j] = rounding * size[j] + carried[j] + underflow;
+        }
+    }
+    struct inexact y = reference_activate(activation, m * out, acc);
+    for (size_t i = 0; residual.value && i < m * out; i++) {
+        y.value[i] += residual.value[i];
+        y.error[i] += residual.error[i];
+        y.error[i] += UNIT * largest_of(y, i);
+    }
+    return y;
+}
+
+/* ---- rows ---- */
+
+/* exp has relative error e = 2 u; its argument x - max one of u, that is |x - max| u in the result.
+ * Weighted over the row the latter is at most ln n, and the sum adds `depth` roundings; then one for
+ * 1 / sum and one for the product. */
+struct inexact reference_softmax(size_t rows, size_t cols, const float *x, size_t ld)
+{
+    struct inexact y = inexact_new(rows * cols);
+    double common = (log((double)cols) + reduction_depth(cols) + 3.0) * UNIT + 2.0 * 2.0 * UNIT;
+    for (size_t r = 0; r < rows; r++) {
+        const float *row = x + r * ld;
+        double max = -INFINITY, sum = 0.0;
+        for (size_t i = 0; i < cols; i++)
+            max = fmax(max, (double)row[i]);
+        for (size_t i = 0; i < cols; i++)
+            sum += exp((double)row[i] - max);
+        for (size_t i = 0; i < cols; i++) {
+            double below = max - (double)row[i], value = exp(-below) / sum;
+            y.value[r * cols + i] = value;
+            y.error[r * cols + i] = (value > 0.0 ? SECOND_ORDER * value * (below * UNIT + common) : 0.0) + 2.0 * TINY;
+        }
+    }
+    return y;
+}
+
+/* With a_j = x_j - x_0, c_j = a_j - mean a, s = sqrt(mean c^2 + eps) and D = depth of a sum:
+ *   computed z_j   = a_j (1 + u)
+ *   computed mean  = mean a + E,              E <= g(D + 2) mean |a| + 2^-149
+ *   computed d_j   = c_j + D_j,               D_j <= u (|a_j| + |c_j| + E) + E + what x brought along
+ *   sqrt(mean d^2 + eps) within rho = rms(D) of s: it is the length of a vector that moved so far
+ *   computed root  = that times 1 + g(D + 6) / 2 + u: the sum of squares (one rounding more without
+ *                    FMA), / n, + eps, sqrt
+ * so d r is within t = (D_j + |c_j| rho / s) / (s - rho) of c_j / s before, and by the factor's g(D + 6) / 2 + 3 u
+ * after rounding; scale and shift round twice. */
+static void layernorm_row(size_t n, const double *x, const double *dx, const float *scale, const float *shift,
+                          double eps, double *y, double *dy)
+{
+    double mean = 0.0, mean_size = 0.0, mean_moved = 0.0, square = 0.0, rho = 0.0, depth = reduction_depth(n);
+    for (size_t j = 0; j < n; j++) {
+        mean += (x[j] - x[0]) / (double)n;
+        mean_size += (fabs(x[j] - x[0]) + dx[j] + dx[0]) / (double)n;
+        mean_moved += dx[j] / (double)n;
+    }
+    double mean_error = mean_size > 0.0 ? SECOND_ORDER * gamma_of(depth + 2) * mean_size + TINY : 0.0;
+    double *moved = zeros(n);
+    for (size_t j = 0; j < n; j++) {
+        double a = x[j] - x[0], c = a - mean;
+        moved[j] = dx[j] + mean_moved + mean_error +
+                   SECOND_ORDER * UNIT * (fabs(a) + dx[j] + dx[0] + fabs(c) + dx[j] + mean_moved + mean_error);
+        square += c * c / (double)n;
+        rho += moved[j] * moved[j] / (double)n;
+    }
+    rho = sqrt(rho);
+    double s = sqrt(square + eps), left = s - rho;
+    double factor = SECOND_ORDER * (gamma_of(depth + 6) / 2 + 3 * UNIT + 2 * TINY / (left * left));
+    for (size_t j = 0; j < n; j++) {
+        double gain = scale ? fabs((double)scale[j]) : 1.0, offset = shift ? (double)shift[j] : 0.0;
+        double z = s > 0.0 ? (x[j] - x[0] - mean) / s : 0.0;
+        y[j] = z * (scale ? (double)scale[j] : 1.0) + offset;
+        if (rho == 0.0) {
+            dy[j] = 0.0;
+        } else if (!(left > 0.0)) {
+            dy[j] = INFINITY;
+        } else {
+            double t = (moved[j] + fabs(z) * rho) / left;
+            t += factor * (fabs(z) + t);
+            dy[j] = gain * t + SECOND_ORDER * UNIT * (2.0 * gain * (fabs(z) + t) + fabs(offset)) + (gain + 1.0) * TINY;
+        }
+    }
+}
+
+struct inexact reference_layernorm(size_t rows, size_t cols, struct inexact x, const float *scale, const float *shift,
+                                   float eps)
+{
+    struct inexact y = inexact_new(rows * cols);
+    for (size_t r = 0; r < rows; r++)
+        layernorm_row(cols, x.value + r * cols, x.error + r * cols, scale, shift, (double)eps, y.value + r * cols,
+                      y.error + r * cols);
+    return y;
+}
+
+/* The sum of squares has depth + 2 roundings, halved by the root; then root, reciprocal, product. */
+struct inexact reference_l2(size_t rows, size_t cols, float eps, const float *x, size_t ld)
+{
+    struct inexact y = inexact_rows(rows, cols, x, ld);
+    double relative = SECOND_ORDER * (gamma_of(reduction_depth(cols) + 2) / 2 + 3 * UNIT);
+    for (size_t r = 0; r < rows; r++) {
+        double *row = y.value + r * cols, square = 0.0;
+        for (size_t j = 0; j < cols; j++)
+            square += row[j] * row[j];
+        double norm = fmax(sqrt(square), (double)eps);
+        for (size_t j = 0; j < cols; j++) {
+            row[j] = norm > 0.0 ? row[j] / norm : 0.0;
+            y.error[r * cols + j] = relative * fabs(row[j]) + TINY;
+        }
+    }
+    return y;
+}
+
+/* rows - 1 additions, the rounding of 1 / rows and that of the product. */
+struct inexact reference_mean(size_t rows, size_t cols, const float *x, size_t ld)
+{
+    struct inexact y = inexact_new(cols);
+    for (size_t j = 0; j < cols; j++) {
+        double size = 0.0;
+        for (size_t i = 0; i < rows; i++) {
+            y.value[j] += (double)x[i * ld + j] / (double)rows;
+            size += fabs((double)x[i * ld + j]) / (double)rows;
+        }
+        y.error[j] = gamma_of((double)rows + 1) * size + TINY;
+    }
+    return y;
+}
+
+/* The contract of heed_sinusoidal_positions. */
+struct inexact reference_positions(size_t first, size_t n, size_t cols, double base)
+{
+    struct inexact y = inexact_new(n * cols);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < cols; j++) {
+            long double position = (long double)(first + i);
+            long double angle = position / powl((long double)base, (long double)(j - j % 2) / (long double)cols);
+            double value = (double)(j % 2 ? cosl(angle) : sinl(angle));
+            y.value[i * cols + j] = value;
+            y.error[i * cols + j] = 0.51 * ulp_of(value) + (double)position * 0x1p-49;
+        }
+    return y;
+}
+
+/* ---- attention ---- */
+
+struct inexact inexact_heads(size_t batch, size_t heads, size_t seq, size_t dim, struct inexact data,
+                             const heed_heads *strides, const size_t *offsets)
+{
+    struct inexact dense = inexact_new(batch * heads * seq * dim);
+    for (size_t b = 0; b < batch; b++)
+        for (size_t h = 0; h < heads; h++)
+            for (size_t i = 0; i < (offsets ? offsets[b + 1] - offsets[b] : seq); i++)
+                for (size_t d = 0; d < dim; d++) {
+                    size_t row = offsets ? (offsets[b] + i) * strides->row_stride
+                                         : b * strides->batch_stride + i * strides->row_stride;
+                    size_t from = row + h * strides->head_stride + d, to = ((b * heads + h) * seq + i) * dim + d;
+                    dense.value[to] = data.value[from];
+                    dense.error[to] = data.error[from];
+                }
+    return dense;
+}
+
+/* One query row: what it sees and what is known about the weights. */
+struct attention_row {
+    size_t keys;     /* of the sequence */
+    double *z;       /* base-2 scores; -inf: not seen */
+    double *moved;   /* error of 2^(z - r)'s exponent */
+    double *weight;  /* exact softmax */
+    double *epsilon; /* relative error of a key's weight, as it enters both sums */
+    double blocks;   /* that hold a key of the row */
+    double mean_epsilon;
+};
+
+static int sees(const heed_attention_args *args, size_t b, size_t h, size_t i, size_t j, size_t queries, size_t keys)
+{
+    if (args->kv_lengths && args->kv_lengths[b] < keys)
+        keys = args->kv_lengths[b];
+    if (j >= keys)
+        return 0;
+    if (args->causal == HEED_CAUSAL_TOP_LEFT && j > i)
+        return 0;
+    if (args->causal == HEED_CAUSAL_BOTTOM_RIGHT && j + queries > i + keys)
+        return 0;
+    size_t at = b * args->mask.batch_stride + h * args->mask.head_stride + i * args->mask.row_stride + j;
+    if (args->mask.type == HEED_MASK_BOOLEAN)
+        return ((const unsigned char *)args->mask.data)[at] != 0;
+    return args->mask.type != HEED_MASK_ADDITIVE || ((const float *)args->mask.data)[at] != -INFINITY;
+}
+
+static double scale_of(const heed_attention_args *args)
+{
+    if (args->scale == HEED_SCALE_VALUE)
+        return (double)args->scale_value;
+    return args->head_dim ? 1.0 / sqrt((double)args->head_dim) : 1.0;
+}
+
+/* The score s = q k has error g(d + 1) |q||k| and what q and k bring along. Then z = s c + m log2 e
+ * with c rounded once (u), the product rounded (u, not with FMA), the mask's product and constant (2.3 u
+ * together) and the sum (u). Exponents t = z - r round once more, below. */
+static void score_row(const heed_attention_args *args, size_t b, size_t h, size_t i, const double *q, const double *dq,
+                      const double *k, const double *dk, size_t queries, struct attention_row *row)
+{
+    double c = scale_of(args) * LOG2E, rounding = gamma_of((double)args->head_dim + 1);
+    for (size_t j = 0; j < row->keys; j++) {
+        row->z[j] = -INFINITY;
+        if (!sees(args, b, h, i, j, queries, row->keys))
+            continue;
+        double s = 0.0, size = 0.0, carried = ((double)args->head_dim + 1) * TINY;
+        for (size_t d = 0; d < args->head_dim; d++) {
+            const double kv = k[j * args->head_dim + d], ke = dk[j * args->head_dim + d];
+            s += q[d] * kv;
+            size += (fabs(q[d]) + dq[d]) * (fabs(kv) + ke);
+            carried += (fabs(q[d]) + dq[d]) * ke + dq[d] * fabs(kv);
+        }
+        double mask = 0.0;
+        if (args->mask.type == HEED_MASK_ADDITIVE)
+            mask = (double)((const float *)args->mask.data)[b * args->mask.batch_stride + h * args->mask.head_stride +
+                                                            i * args->mask.row_stride + j] *
+                   LOG2E;
+        row->z[j] = s * c + mask;
+        row->moved[j] = fabs(c) * (rounding * size + carried) + 2.01 * UNIT * fabs(s * c);
+        if (args->mask.type != HEED_MASK_NONE)
+            row->moved[j] += 2.3 * UNIT * fabs(mask) + UNIT * (fabs(s * c) + fabs(mask));
+    }
+}
+
+/* A key's weight is 2^t, t = z - r_b: u |t| and the error e of 2^t. It is then scaled with its block:
+ * in each fold by a factor with error e whose exponent r - r' rounds (the r - r' of all folds sum to
+ * r_last - r_b), and two roundings. Both sums carry the same factors, so that what counts is how far
+ * weights of different keys drift apart. */
+static void weigh_row(struct attention_row *row)
+{
+    double max = -INFINITY, sum = 0.0, most_moved = 0.0;
+    row->blocks = 0.0;
+    for (size_t j = 0; j < row->keys; j++) {
+        max = fmax(max, row->z[j]);
+        if (row->z[j] != -INFINITY)
+            most_moved = fmax(most_moved, row->moved[j]);
+    }
+    for (size_t j = 0; j < row->keys; j++)
+        sum += exp2(row->z[j] - max);
+    double *block_max = zeros(row->keys / HEED_KEY_BLOCK + 1);
+    for (size_t j = 0; j < row->keys; j++) {
+        double *m = &block_max[j / HEED_KEY_BLOCK];
+        *m = j % HEED_KEY_BLOCK == 0 ? row->z[j] : fmax(*m, row->z[j]);
+    }
+    for (size_t j = 0; j < row->keys; j += HEED_KEY_BLOCK)
+        row->blocks += block_max[j / HEED_KEY_BLOCK] != -INFINITY;
+    row->mean_epsilon = 0.0;
+    for (size_t j = 0; j < row->keys; j++) {
+        row->weight[j] = row->epsilon[j] = 0.0;
+        if (row->z[j] == -INFINITY)
+            continue;
+        double reference = block_max[j / HEED_KEY_BLOCK], slack = 2.0 * most_moved;
+        double exponent = row->moved[j] + UNIT * (reference - row->z[j] + slack) + UNIT * (max - reference + slack);
+        row->weight[j] = exp2(row->z[j] - max) / sum;
+        row->epsilon[j] = expm1(SECOND_ORDER * (LN2 * exponent + (row->blocks + 1.0) * exp2_error));
+        if (row->weight[j] > 0.0)
+            row->mean_epsilon += row->weight[j] * row->epsilon[j];
+    }
+}
+
+/* With weights w (1 + epsilon): |out' - out| <= sum w epsilon |v - out| / (1 - mean epsilon). The sums
+ * add g(keys of a block + 2 folds) of sum w |v| and g(depth + 2 folds) of |out|, the reciprocal and the last
+ * product 2 u. A weight or factor below 2^-126 is dropped, perhaps once of each kind. */
+static void mix_values(const struct attention_row *row, size_t dim, const double *v, const double *dv, double *out,
+                       double *error)
+{
+    size_t block = row->keys < HEED_KEY_BLOCK ? row->keys : HEED_KEY_BLOCK;
+    double folds = 2.0 * row->blocks;
+    for (size_t d = 0; d < dim; d++) {
+        double drift = 0.0, size = 0.0, carried = 0.0, dropped = 0.0;
+        out[d] = error[d] = 0.0;
+        for (size_t j = 0; j < row->keys; j++)
+            if (row->weight[j] > 0.0)
+                out[d] += row->weight[j] * v[j * dim + d];
+        for (size_t j = 0; j < row->keys; j++) {
+            if (row->z[j] == -INFINITY)
+                continue;
+            double value = v[j * dim + d], moved = dv[j * dim + d];
+            if (row->weight[j] > 0.0) {
+                drift += row->weight[j] * row->epsilon[j] * fabs(value - out[d]);
+                size += row->weight[j] * (fabs(value) + moved);
+                carried += row->weight[j] * moved;
+            }
+            dropped += 0x1p-123 * (fabs(value) + fabs(out[d])) + TINY;
+        }
+        if (row->blocks > 0.0)
+            error[d] = SECOND_ORDER * (drift / (1.0 - row->mean_epsilon) + gamma_of((double)block + folds + 1) * size +
+                                       (gamma_of(reduction_depth(block) + folds + 1) + 2.0 * UNIT) * fabs(out[d]) +
+                                       carried * (1.0 + row->mean_epsilon)) +
+                       dropped;
+    }
+}
+
+/* The map scales each weight once by 2^(r_b - r) and once by 1 / l: nothing cancels. */
+static void map_row(const struct attention_row *row, size_t cols, double *map, double *error)
+{
+    size_t block = row->keys < HEED_KEY_BLOCK ? row->keys : HEED_KEY_BLOCK;
+    double common = row->mean_epsilon / (1.0 - row->mean_epsilon) +
+                    gamma_of(reduction_depth(block) + 2.0 * row->blocks + 1) + 3.0 * UNIT;
+    for (size_t j = 0; j < cols; j++) {
+        map[j] = error[j] = 0.0;
+        if (j >= row->keys || row->z[j] == -INFINITY)
+            continue;
+        map[j] = row->weight[j];
+        error[j] = SECOND_ORDER * map[j] * (row->epsilon[j] + common) + 0x1p-123;
+    }
+}
+
+struct inexact reference_attention(const heed_attention_args *args, struct inexact q, struct inexact k,
+                                   struct inexact v, struct inexact *map)
+{
+    size_t group = args->n_kv_heads ? args->n_heads / args->n_kv_heads : 1;
+    struct inexact out = inexact_new(args->batch * args->n_heads * args->seq_q * args->value_dim);
+    struct attention_row row = {
+        0, zeros(args->seq_kv), zeros(args->seq_kv), zeros(args->seq_kv), zeros(args->seq_kv), 0.0, 0.0};
+    if (map)
+        *map = inexact_new(args->batch * args->n_heads * args->seq_q * args->seq_kv);
+    for (size_t b = 0; b < args->batch; b++) {
+        size_t queries = args->q_offsets ? args->q_offsets[b + 1] - args->q_offsets[b] : args->seq_q;
+        row.keys = args->kv_offsets ? args->kv_offsets[b + 1] - args->kv_offsets[b] : args->seq_kv;
+        for (size_t h = 0; h < args->n_heads; h++)
+            for (size_t i = 0; i < queries; i++) {
+                size_t at = (b * args->n_heads + h) * args->seq_q + i;
+                size_t kv = (b * args->n_kv_heads + h / group) * args->seq_kv;
+                score_row(args, b, h, i, q.value + at * args->head_dim, q.error + at * args->head_dim,
+                          k.value + kv * args->head_dim, k.error + kv * args->head_dim, queries, &row);
+                weigh_row(&row);
+                mix_values(&row, args->value_dim, v.value + kv * args->value_dim, v.error + kv * args->value_dim,
+                           out.value + at * args->value_dim, out.error + at * args->value_dim);
+                if (map)
+                    map_row(&row, args->seq_kv, map->value + at * args->seq_kv, map->error + at * args->seq_kv);
+            }
+    }
+    return out;
+}
+
+/* Elements that a tensor of heads spans. */
+static size_t span_of(const heed_heads *x, size_t batch, size_t heads, size_t seq, size_t dim, const size_t *offsets)
+{
+    size_t rows = offsets ? offsets[batch] : seq;
+    if (rows == 0 || heads == 0 || dim == 0 || batch == 0)
+        return 0;
+    return (offsets ? 0 : (batch - 1) * x->batch_stride) + (heads - 1) * x->head_stride + (rows - 1) * x->row_stride +
+           dim;
+}
+
+static struct inexact dense_heads(size_t batch, size_t heads, size_t seq, size_t dim, const heed_heads *x,
+                                  const size_t *offsets)
+{
+    size_t n = span_of(x, batch, heads, seq, dim, offsets);
+    return inexact_heads(batch, heads, seq, dim, inexact_rows(1, n, x->data, n), x, offsets);
+}
+
+struct inexact reference_attention_of(const heed_attention_args *args, struct inexact *map)
+{
+    struct inexact q = dense_heads(args->batch, args->n_heads, args->seq_q, args->head_dim, &args->q, args->q_offsets);
+    struct inexact k =
+        dense_heads(args->batch, args->n_kv_heads, args->seq_kv, args->head_dim, &args->k, args->kv_offsets);
+    struct inexact v =
+        dense_heads(args->batch, args->n_kv_heads, args->seq_kv, args->value_dim, &args->v, args->kv_offsets);
+    return reference_attention(args, q, k, v, map);
+}
+
+/* ---- layers ---- */
+
+static const struct inexact nothing = {NULL, NULL};
+
+/* Dense heads back to rows [tokens][heads * dim]. */
+static struct inexact concat_heads(const heed_attention_args *args, size_t tokens, struct inexact heads)
+{
+    size_t cols = args->n_heads * args->value_dim;
+    struct inexact rows = inexact_new(tokens * cols);
+    for (size_t b = 0; b < args->batch; b++) {
+        size_t first = args->q_offsets ? args->q_offsets[b] : b * args->seq_q;
+        size_t n = args->q_offsets ? args->q_offsets[b + 1] - first : args->seq_q;
+        for (size_t h = 0; h < args->n_heads; h++)
+            for (size_t i = 0; i < n; i++)
+                for (size_t d = 0; d < args->value_dim; d++) {
+                    size_t from = ((b * args->n_heads + h) * args->seq_q + i) * args->value_dim + d;
+                    size_t to = (first + i) * cols + h * args->value_dim + d;
+                    rows.value[to] = heads.value[from];
+                    rows.error[to] = heads.error[from];
+                }
+    }
+    return rows;
+}
+
+static struct inexact project_heads(size_t tokens, size_t in, size_t heads, size_t dim, struct inexact x,
+                                    const float *w, const float *bias, const heed_attention_args *args, size_t seq,
+                                    const size_t *offsets)
+{
+    const heed_heads strides = {NULL, seq * heads * dim, dim, heads * dim};
+    struct inexact rows = reference_linear(tokens, in, heads * dim, x, w, bias, HEED_ACTIVATION_NONE, nothing);
+    return inexact_heads(args->batch, heads, seq, dim, rows, &strides, offsets);
+}
+
+struct inexact reference_mha(const struct layer_problem *p, const heed_mha_args *args, struct inexact x,
+                             struct inexact memory, struct inexact residual)
+{
+    int self = memory.value == NULL;
+    heed_attention_args a = HEED_ATTENTION_ARGS_INIT;
+    a.batch = args->batch;
+    a.n_heads = p->n_heads;
+    a.n_kv_heads = p->n_kv_heads;
+    a.seq_q = args->seq_q;
+    a.seq_kv = self ? args->seq_q : args->seq_kv;
+    a.head_dim = p->head_dim;
+    a.value_dim = p->value_dim;
+    a.q_offsets = args->offsets;
+    a.kv_offsets = self ? args->offsets : args->memory_offsets;
+    a.kv_lengths = args->kv_lengths;
+    a.causal = args->causal;
+    a.mask = args->mask;
+    a.scale = args->scale;
+    a.scale_value = args->scale_value;
+    size_t tokens = a.q_offsets ? a.q_offsets[a.batch] : a.batch * a.seq_q;
+    size_t keys = a.kv_offsets ? a.kv_offsets[a.batch] : a.batch * a.seq_kv;
+    struct inexact source = self ? x : memory;
+    struct inexact q = project_heads(tokens, p->d_model, p->n_heads, p->head_dim, x, p->query, p->query_bias, &a,
+                                     a.seq_q, a.q_offsets);
+    struct inexact k = project_heads(keys, p->d_model, p->n_kv_heads, p->head_dim, source, p->key, p->key_bias, &a,
+                                     a.seq_kv, a.kv_offsets);
+    struct inexact v = project_heads(keys, p->d_model, p->n_kv_heads, p->value_dim, source, p->value, p->value_bias, &a,
+                                     a.seq_kv, a.kv_offsets);
+    struct inexact concat = concat_heads(&a, tokens, reference_attention(&a, q, k, v, NULL));
+    return reference_linear(tokens, p->n_heads * p->value_dim, p->d_model, concat, p->output, p->output_bias,
+                            HEED_ACTIVATION_NONE, residual);
+}
+
+struct inexact reference_ffn(const struct layer_problem *p, size_t m, struct inexact x, struct inexact residual)
+{
+    struct inexact hidden = reference_linear(m, p->d_model, p->d_ff, x, p->up, p->up_bias, p->activation, nothing);
+    return reference_linear(m, p->d_ff, p->d_model, hidden, p->down, p->down_bias, HEED_ACTIVATION_NONE, residual);
+}
+
+struct inexact reference_layer(const struct layer_problem *p, const heed_mha_args *args, size_t tokens,
+                               struct inexact x)
+{
+    if (p->order == HEED_NORM_PRE) {
+        struct inexact n = reference_layernorm(tokens, p->d_model, x, p->norm1_scale, p->norm1_shift, p->eps);
+        struct inexact y = reference_mha(p, args, n, nothing, x);
+        n = reference_layernorm(tokens, p->d_model, y, p->norm2_scale, p->norm2_shift, p->eps);
+        return reference_ffn(p, tokens, n, y);
+    }
+    struct inexact y = reference_mha(p, args, x, nothing, x);
+    y = reference_layernorm(tokens, p->d_model, y, p->norm1_scale, p->norm1_shift, p->eps);
+    y = reference_ffn(p, tokens, y, y);
+    return reference_layernorm(tokens, p->d_model, y, p->norm2_scale, p->norm2_shift, p->eps);
+}
+
+static const float *random_matrix(size_t in, size_t out)
+{
+    float *w = buffer(in * out, 0), limit = 1.7f / sqrtf((float)in);
+    fill_uniform(w, in * out, -limit, limit);
+    return w;
+}
+
+static const float *random_vector(size_t n, float low, float high)
+{
+    float *x = buffer(n, 0);
+    fill_uniform(x, n, low, high);
+    return x;
+}
+
+void random_layer(struct layer_problem *p)
+{
+    size_t q = p->n_heads * p->head_dim, k = p->n_kv_heads * p->head_dim, v = p->n_kv_heads * p->value_dim;
+    p->query = random_matrix(p->d_model, q);
+    p->key = random_matrix(p->d_model, k);
+    p->value = random_matrix(p->d_model, v);
+    p->output = random_matrix(p->n_heads * p->value_dim, p->d_model);
+    p->up = random_matrix(p->d_model, p->d_ff);
+    p->down = random_matrix(p->d_ff, p->d_model);
+    p->query_bias = random_vector(q, -0.5f, 0.5f);
+    p->key_bias = random_vector(k, -0.5f, 0.5f);
+    p->value_bias = random_vector(v, -0.5f, 0.5f);
+    p->output_bias = random_vector(p->d_model, -0.5f, 0.5f);
+    p->up_bias = random_vector(p->d_ff, -0.5f, 0.5f);
+    p->down_bias = random_vector(p->d_model, -0.5f, 0.5f);
+    p->norm1_scale = random_vector(p->d_model, 0.5f, 1.5f);
+    p->norm1_shift = random_vector(p->d_model, -0.5f, 0.5f);
+    p->norm2_scale = random_vector(p->d_model, 0.5f, 1.5f);
+    p->norm2_shift = random_vector(p->d_model, -0.5f, 0.5f);
+}
+
+void pack_layer(struct packed_layer *packed_layer, const struct layer_problem *p)
+{
+    const heed_mha_weights no_attention = HEED_MHA_WEIGHTS_INIT;
+    const heed_ffn_weights no_ffn = HEED_FFN_WEIGHTS_INIT;
+    const heed_encoder_layer no_layer = HEED_ENCODER_LAYER_INIT;
+    *packed_layer = (struct packed_layer){no_attention, no_ffn, no_layer};
+    heed_mha_weights *a = &packed_layer->attention;
+    a->n_heads = p->n_heads;
+    a->n_kv_heads = p->n_kv_heads;
+    a->head_dim = p->head_dim;
+    a->value_dim = p->value_dim;
+    a->query = packed(p->d_model, p->n_heads * p->head_dim, p->query);
+    a->key = packed(p->d_model, p->n_kv_heads * p->head_dim, p->key);
+    a->value = packed(p->d_model, p->n_kv_heads * p->value_dim, p->value);
+    a->output = packed(p->n_heads * p->value_dim, p->d_model, p->output);
+    a->query_bias = p->query_bias;
+    a->key_bias = p->key_bias;
+    a->value_bias = p->value_bias;
+    a->output_bias = p->output_bias;
+    heed_ffn_weights *f = &packed_layer->ffn;
+    f->up = packed(p->d_model, p->d_ff, p->up);
+    f->down = packed(p->d_ff, p->d_model, p->down);
+    f->up_bias = p->up_bias;
+    f->down_bias = p->down_bias;
+    f->activation = p->activation;
+    heed_encoder_layer *l = &packed_layer->layer;
+    l->attention = a;
+    l->ffn = f;
+    l->norm1_scale = p->norm1_scale;
+    l->norm1_shift = p->norm1_shift;
+    l->norm2_scale = p->norm2_scale;
+    l->norm2_shift = p->norm2_shift;
+    l->eps = p->eps;
+    l->order = p->order;
+}

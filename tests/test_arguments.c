@@ -1,0 +1,1502 @@
+/* SPDX-License-Identifier: MIT
+ * Wrong arguments, one at a time, for every parameter of every function: the status is exact and no byte
+ * changes. Then what is allowed (aliasing, empty sizes), failing allocations, and workspaces of the exact size.
+ */
+#include "reference.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---- memory in which no byte may change ---- */
+
+#define SLOTS 12
+#define SLOT 1024
+
+static union {
+    float slot[SLOTS][SLOT];
+    unsigned char bytes[sizeof(float) * SLOTS * SLOT];
+    size_t align;
+} arena, pristine;
+
+static float *at(size_t slot)
+{
+    return arena.slot[slot];
+}
+
+static void make_pristine(void)
+{
+    seed(1);
+    fill_uniform(pristine.slot[0], SLOTS * SLOT, -1.0f, 1.0f);
+}
+
+/* A pointer that is `bytes` off. */
+static void *shifted(const void *p, size_t bytes)
+{
+    return (void *)((uintptr_t)p + bytes);
+}
+
+static void expect(heed_status want, heed_status got, const char *what)
+{
+    check_that(got == want, "%s: %s, not %s", what, heed_status_string(got), heed_status_string(want));
+    check_that(memcmp(&arena, &pristine, sizeof arena) == 0, "%s: memory was written", what);
+    arena = pristine;
+}
+
+/* A function's arguments live in p, which reset() makes good; each row spoils one. */
+#define WRONG(status, change)                                                                                          \
+    do {                                                                                                               \
+        reset();                                                                                                       \
+        change;                                                                                                        \
+        expect(status, call(), #change);                                                                               \
+    } while (0)
+
+#define GOOD(change)                                                                                                   \
+    do {                                                                                                               \
+        reset();                                                                                                       \
+        change;                                                                                                        \
+        check_that(call() == HEED_OK, "%s", #change);                                                                  \
+        arena = pristine;                                                                                              \
+    } while (0)
+
+#define HUGE_SIZES(X) X(SIZE_MAX) X(SIZE_MAX / 2) X(SIZE_MAX / 4) X((size_t)1 << (sizeof(size_t) * 8 - 2))
+
+/* A struct as a program built against a later header passes it: 16 bytes longer, `tail` in the last. */
+static union {
+    size_t align;
+    unsigned char bytes[1024];
+} later;
+
+static void *extended(const void *given, size_t size, unsigned char tail)
+{
+    size_t longer = size + 16;
+    memset(&later, 0, sizeof later);
+    memcpy(&later, given, size);
+    memcpy(&later, &longer, sizeof longer);
+    later.bytes[longer - 1] = tail;
+    return &later;
+}
+
+/* Rows for a struct `s` that the call reads through the pointer `given`. */
+#define WRONG_STRUCTS(s, given)                                                                                        \
+    do {                                                                                                               \
+        WRONG(HEED_ERR_STRUCT, (s).struct_size = 0);                                                                   \
+        WRONG(HEED_ERR_STRUCT, (s).struct_size = sizeof(size_t));                                                      \
+        WRONG(HEED_ERR_STRUCT, (s).struct_size--);                                                                     \
+        WRONG(HEED_ERR_STRUCT, (s).struct_size = SIZE_MAX);                                                            \
+        WRONG(HEED_ERR_STRUCT, given = extended(&(s), sizeof(s), 1));                                                  \
+        GOOD(given = extended(&(s), sizeof(s), 0));                                                                    \
+    } while (0)
+
+#define NOT_IN_ENUM 99
+
+/* ---- matmul ---- */
+
+static void test_matmul(void)
+{
+    static struct {
+        heed_transpose ta, tb;
+        size_t m, n, k, lda, ldb, ldc;
+        float alpha, beta, *a, *b, *c;
+        heed_workspace memory, *workspace;
+    } p;
+#define reset()                                                                                                        \
+    (p.ta = p.tb = HEED_NO_TRANSPOSE, p.m = 5, p.n = 6, p.k = 7, p.lda = 8, p.ldb = 9, p.ldc = 10, p.alpha = 1.0f,     \
+     p.beta = 1.0f, p.a = at(0), p.b = at(1), p.c = at(2), p.workspace = NULL)
+#define call()                                                                                                         \
+    heed_matmul(NULL, p.ta, p.tb, p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb, p.beta, p.c, p.ldc, p.workspace)
+    begin("heed_matmul refuses");
+    GOOD((void)0);
+    WRONG(HEED_ERR_ENUM, p.ta = (heed_transpose)NOT_IN_ENUM);
+    WRONG(HEED_ERR_ENUM, p.tb = (heed_transpose)NOT_IN_ENUM);
+    WRONG(HEED_ERR_NULL, p.a = NULL);
+    WRONG(HEED_ERR_NULL, p.b = NULL);
+    WRONG(HEED_ERR_NULL, p.c = NULL);
+    WRONG(HEED_ERR_STRIDE, p.lda = 6);
+    WRONG(HEED_ERR_STRIDE, p.ldb = 5);
+    WRONG(HEED_ERR_STRIDE, p.ldc = 5);
+    WRONG(HEED_ERR_STRIDE, (p.ta = HEED_TRANSPOSE, p.lda = 4));
+    WRONG(HEED_ERR_STRIDE, (p.tb = HEED_TRANSPOSE, p.ldb = 6));
+    WRONG(HEED_ERR_ALIGNMENT, p.a = shifted(p.a, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.b = shifted(p.b, 2));
+    WRONG(HEED_ERR_ALIGNMENT, p.c = shifted(p.c, 3));
+    WRONG(HEED_ERR_OVERLAP, p.c = p.a);
+    WRONG(HEED_ERR_OVERLAP, p.c = p.b);
+    WRONG(HEED_ERR_OVERLAP, p.c = p.a + 4 * 8 + 6);
+    WRONG(HEED_ERR_OVERLAP, p.c = p.b - 4 * 10 - 5);
+    GOOD(p.c = p.b - 4 * 10 - 6);
+    GOOD(p.b = p.a);
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.m = size);                                                                              \
+    WRONG(HEED_ERR_OVERFLOW, (p.n = p.ldb = p.ldc = size));                                                            \
+    WRONG(HEED_ERR_OVERFLOW, (p.k = p.lda = size));                                                                    \
+    WRONG(HEED_ERR_OVERFLOW, p.lda = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.ldb = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.ldc = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, (p.m = p.n = p.k = p.lda = p.ldb = p.ldc = size));
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    end();
+
+    begin("heed_matmul's workspace");
+    size_t bytes = 0;
+    CHECK(heed_matmul_workspace(NULL, HEED_TRANSPOSE, HEED_NO_TRANSPOSE, 5, 6, 7, &bytes) == HEED_OK && bytes > 0);
+    CHECK(heed_matmul_workspace(NULL, HEED_TRANSPOSE, HEED_NO_TRANSPOSE, 5, 6, 7, NULL) == HEED_ERR_NULL);
+    CHECK(heed_matmul_workspace(NULL, (heed_transpose)NOT_IN_ENUM, HEED_NO_TRANSPOSE, 5, 6, 7, &bytes) ==
+          HEED_ERR_ENUM);
+    CHECK(heed_matmul_workspace(NULL, HEED_NO_TRANSPOSE, (heed_transpose)NOT_IN_ENUM, 5, 6, 7, &bytes) ==
+          HEED_ERR_ENUM);
+    CHECK(heed_matmul_workspace(NULL, HEED_TRANSPOSE, HEED_NO_TRANSPOSE, SIZE_MAX, 6, 7, &bytes) == HEED_ERR_OVERFLOW);
+    CHECK(heed_matmul_workspace(NULL, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 5, SIZE_MAX, SIZE_MAX / 2, &bytes) ==
+          HEED_ERR_OVERFLOW);
+#define WITH_WORKSPACE(memory_, bytes_)                                                                                \
+    (p.ta = HEED_TRANSPOSE, p.memory = (heed_workspace){memory_, bytes_}, p.workspace = &p.memory)
+    CHECK(bytes <= SLOT * sizeof(float));
+    GOOD(WITH_WORKSPACE(at(4), bytes));
+    WRONG(HEED_ERR_WORKSPACE, WITH_WORKSPACE(at(4), bytes - 1));
+    WRONG(HEED_ERR_WORKSPACE, WITH_WORKSPACE(at(4), 0));
+    WRONG(HEED_ERR_NULL, WITH_WORKSPACE(NULL, bytes));
+    WRONG(HEED_ERR_ALIGNMENT, WITH_WORKSPACE(shifted(at(4), 2), bytes));
+    WRONG(HEED_ERR_OVERLAP, WITH_WORKSPACE(at(0), bytes));
+    WRONG(HEED_ERR_OVERLAP, WITH_WORKSPACE(at(1) + 3, bytes));
+    WRONG(HEED_ERR_OVERLAP, WITH_WORKSPACE(at(2), bytes));
+#undef reset
+#undef call
+    end();
+}
+
+/* ---- weights and linear ---- */
+
+static void test_weights(void)
+{
+    static struct {
+        heed_type type;
+        heed_weight_layout layout;
+        size_t in, out, ld, bytes;
+        float *src;
+        void *memory;
+        const heed_weights *weights, **result;
+    } p;
+#define reset()                                                                                                        \
+    (p.type = HEED_TYPE_F32, p.layout = HEED_LAYOUT_IN_OUT, p.in = 5, p.out = 20, p.ld = 21,                           \
+     p.bytes = 64 + 4 * 5 * 32, p.src = at(0), p.memory = at(2), p.result = &p.weights)
+#define call() heed_weights_pack(NULL, p.type, p.layout, p.in, p.out, p.src, p.ld, p.memory, p.bytes, p.result)
+    begin("heed_weights_pack refuses");
+    GOOD((void)0);
+    WRONG(HEED_ERR_ENUM, p.type = (heed_type)NOT_IN_ENUM);
+    WRONG(HEED_ERR_ENUM, p.layout = (heed_weight_layout)NOT_IN_ENUM);
+    WRONG(HEED_ERR_NULL, p.src = NULL);
+    WRONG(HEED_ERR_STRIDE, p.ld = 19);
+    WRONG(HEED_ERR_STRIDE, (p.layout = HEED_LAYOUT_OUT_IN, p.ld = 4));
+    WRONG(HEED_ERR_ALIGNMENT, p.src = shifted(p.src, 1));
+    WRONG(HEED_ERR_NULL, p.memory = NULL);
+    WRONG(HEED_ERR_ALIGNMENT, p.memory = shifted(p.memory, 2));
+    WRONG(HEED_ERR_OVERLAP, p.memory = p.src);
+    WRONG(HEED_ERR_OVERLAP, p.memory = p.src + 50);
+    WRONG(HEED_ERR_SHAPE, p.bytes--);
+    WRONG(HEED_ERR_SHAPE, p.bytes = 0);
+    WRONG(HEED_ERR_NULL, p.result = NULL);
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.in = size);                                                                             \
+    WRONG(HEED_ERR_OVERFLOW, (p.out = p.ld = size));                                                                   \
+    WRONG(HEED_ERR_OVERFLOW, p.ld = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    GOOD((p.in = 0, p.src = NULL));
+    GOOD((p.out = 0, p.src = NULL));
+#undef reset
+#undef call
+    size_t bytes = 0;
+    CHECK(heed_weights_bytes(HEED_TYPE_F32, 5, 20, &bytes) == HEED_OK && bytes == 64 + 4 * 5 * 32);
+    CHECK(heed_weights_bytes(HEED_TYPE_F32, 5, 20, NULL) == HEED_ERR_NULL);
+    CHECK(heed_weights_bytes((heed_type)NOT_IN_ENUM, 5, 20, &bytes) == HEED_ERR_ENUM);
+    CHECK(heed_weights_bytes(HEED_TYPE_F32, SIZE_MAX, 1, &bytes) == HEED_ERR_OVERFLOW);
+    CHECK(heed_weights_bytes(HEED_TYPE_F32, 1, SIZE_MAX, &bytes) == HEED_ERR_OVERFLOW);
+    CHECK(heed_weights_bytes(HEED_TYPE_F32, SIZE_MAX / 8, 2, &bytes) == HEED_ERR_OVERFLOW);
+    CHECK(bytes == 64 + 4 * 5 * 32);
+    end();
+}
+
+static heed_status open_status(const void *memory, size_t bytes)
+{
+    const heed_weights *weights = (const heed_weights *)memory;
+    heed_status status = heed_weights_open(memory, bytes, &weights);
+    CHECK(weights == memory);
+    return status;
+}
+
+static void swap_bytes(unsigned char *bytes)
+{
+    unsigned char copy[4];
+    memcpy(copy, bytes, 4);
+    for (int i = 0; i < 4; i++)
+        bytes[i] = copy[3 - i];
+}
+
+static void test_open(void)
+{
+    enum { IN = 5, OUT = 20, BYTES = 64 + 4 * IN * 32 };
+    float *copy = buffer(BYTES / 4 + 1, 0);
+    unsigned char *bytes = (unsigned char *)copy;
+    const heed_weights *good = packed(IN, OUT, at(0)), *none;
+    begin("heed_weights_open refuses");
+    memcpy(copy, good, BYTES);
+    CHECK(open_status(copy, BYTES) == HEED_OK);
+    CHECK(open_status(copy, BYTES + 1000) == HEED_OK);
+    CHECK(heed_weights_in((heed_weights *)(void *)copy) == IN && heed_weights_out((heed_weights *)(void *)copy) == OUT);
+    CHECK(heed_weights_open(NULL, BYTES, &none) == HEED_ERR_NULL);
+    CHECK(heed_weights_open(copy, BYTES, NULL) == HEED_ERR_NULL);
+    CHECK(open_status(bytes + 1, BYTES) == HEED_ERR_ALIGNMENT);
+    for (size_t n = 0; n < BYTES; n++)
+        CHECK(open_status(copy, n) == HEED_ERR_FORMAT);
+    CHECK(open_status(at(0), sizeof arena) == HEED_ERR_FORMAT);
+    for (size_t word = 0; word < 4; word++) { /* magic, version, type, panel */
+        memcpy(copy, good, BYTES);
+        bytes[4 * word]++;
+        CHECK(open_status(copy, BYTES) == HEED_ERR_FORMAT);
+        memcpy(copy, good, BYTES);
+        swap_bytes(bytes + 4 * word);
+        CHECK(open_status(copy, BYTES) == (memcmp(copy, good, BYTES) ? HEED_ERR_FORMAT : HEED_OK));
+    }
+    for (size_t word = 4; word < 8; word++) { /* sizes that the memory cannot hold */
+        memcpy(copy, good, BYTES);
+        memset(bytes + 4 * word, 0xff, 4);
+        CHECK(open_status(copy, BYTES) == HEED_ERR_FORMAT);
+    }
+    end();
+}
+
+static void test_linear(void)
+{
+    static struct {
+        size_t m, ldx, ldy;
+        float *x, *y;
+        const heed_weights *weights;
+        heed_linear_options o;
+        const heed_linear_options *given;
+    } p;
+    const heed_linear_options defaults = HEED_LINEAR_OPTIONS_INIT;
+    const heed_weights *weights = packed(5, 20, at(0));
+    float *garbage = buffer(256, 0);
+    memset(garbage, 0, 256 * sizeof(float));
+#define reset()                                                                                                        \
+    (p.m = 3, p.ldx = 6, p.ldy = 21, p.x = at(0), p.y = at(1), p.weights = weights, p.o = defaults, p.o.bias = at(2),  \
+     p.o.residual = at(3), p.o.ld_residual = 22, p.given = &p.o)
+#define call() heed_linear(NULL, p.m, p.x, p.ldx, p.weights, p.given, p.y, p.ldy)
+    begin("heed_linear refuses");
+    GOOD((void)0);
+    GOOD(p.given = NULL);
+    WRONG(HEED_ERR_NULL, p.x = NULL);
+    WRONG(HEED_ERR_NULL, p.y = NULL);
+    WRONG(HEED_ERR_NULL, p.weights = NULL);
+    WRONG(HEED_ERR_FORMAT, p.weights = (const heed_weights *)(void *)garbage);
+    WRONG(HEED_ERR_ALIGNMENT, p.weights = shifted(p.weights, 2));
+    WRONG(HEED_ERR_STRIDE, p.ldx = 4);
+    WRONG(HEED_ERR_STRIDE, p.ldy = 19);
+    WRONG(HEED_ERR_STRIDE, p.o.ld_residual = 19);
+    WRONG(HEED_ERR_ALIGNMENT, p.x = shifted(p.x, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.y = shifted(p.y, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.bias = shifted(p.o.bias, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.residual = shifted(p.o.residual, 1));
+    WRONG(HEED_ERR_ENUM, p.o.activation = (heed_activation)NOT_IN_ENUM);
+    WRONG(HEED_ERR_OVERLAP, p.y = p.x);
+    WRONG(HEED_ERR_OVERLAP, p.y = p.x + 16);
+    WRONG(HEED_ERR_OVERLAP, (p.y = at(2), p.o.bias = at(2) + 61));
+    WRONG(HEED_ERR_OVERLAP, (p.y = at(3), p.ldy = 21));
+    WRONG(HEED_ERR_OVERLAP, (p.y = at(3) + 1, p.ldy = 22));
+    WRONG(HEED_ERR_OVERLAP, (p.y = shifted(weights, 128)));
+    GOOD((p.y = at(3), p.ldy = 22));
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.m = size);                                                                              \
+    WRONG(HEED_ERR_OVERFLOW, p.ldx = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.ldy = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.o.ld_residual = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    WRONG_STRUCTS(p.o, p.given);
+    GOOD((p.m = 0, p.x = p.y = NULL, p.o = defaults));
+#undef reset
+#undef call
+    end();
+}
+
+/* ---- rows ---- */
+
+typedef heed_status row_operator(size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst);
+
+static heed_status softmax(size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst)
+{
+    return heed_softmax(NULL, rows, cols, src, ld_src, dst, ld_dst);
+}
+
+static heed_status gelu(size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst)
+{
+    return heed_activate(NULL, HEED_ACTIVATION_GELU_ERF, rows, cols, src, ld_src, dst, ld_dst);
+}
+
+static heed_status l2(size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst)
+{
+    return heed_l2_normalize(NULL, rows, cols, 1e-12f, src, ld_src, dst, ld_dst);
+}
+
+static heed_status layernorm(size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst)
+{
+    return heed_layernorm(NULL, rows, cols, src, ld_src, NULL, dst, ld_dst);
+}
+
+static void test_row_operator(const char *name, row_operator *run)
+{
+    static struct {
+        size_t rows, cols, ld_src, ld_dst;
+        float *src, *dst;
+    } p;
+#define reset() (p.rows = 4, p.cols = 9, p.ld_src = 10, p.ld_dst = 11, p.src = at(0), p.dst = at(1))
+#define call() run(p.rows, p.cols, p.src, p.ld_src, p.dst, p.ld_dst)
+    begin("%s refuses", name);
+    GOOD((void)0);
+    WRONG(HEED_ERR_NULL, p.src = NULL);
+    WRONG(HEED_ERR_NULL, p.dst = NULL);
+    WRONG(HEED_ERR_STRIDE, p.ld_src = 8);
+    WRONG(HEED_ERR_STRIDE, p.ld_dst = 8);
+    WRONG(HEED_ERR_ALIGNMENT, p.src = shifted(p.src, 2));
+    WRONG(HEED_ERR_ALIGNMENT, p.dst = shifted(p.dst, 1));
+    WRONG(HEED_ERR_OVERLAP, p.dst = p.src);
+    WRONG(HEED_ERR_OVERLAP, (p.dst = p.src + 1, p.ld_dst = 10));
+    WRONG(HEED_ERR_OVERLAP, p.dst = p.src + 3 * 10 + 8);
+    GOOD(p.dst = p.src + 3 * 10 + 9);
+    GOOD((p.dst = p.src, p.ld_dst = p.ld_src));
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
+    WRONG(HEED_ERR_OVERFLOW, (p.cols = p.ld_src = p.ld_dst = size));                                                   \
+    WRONG(HEED_ERR_OVERFLOW, p.ld_src = size);                                                                         \
+    WRONG(HEED_ERR_OVERFLOW, p.ld_dst = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    WRONG(HEED_OK, (p.rows = 0, p.src = p.dst = NULL));
+    WRONG(HEED_OK, (p.cols = 0, p.src = p.dst = NULL));
+    reset();
+    float *in_place = at(0), *want = buffer(4 * 10, 0);
+    CHECK(run(4, 9, in_place, 10, want, 10) == HEED_OK && run(4, 9, in_place, 10, in_place, 10) == HEED_OK);
+    check_same(4, 9, in_place, 10, want, 10, "in place");
+    arena = pristine;
+#undef reset
+#undef call
+    end();
+}
+
+static void test_row_values(void)
+{
+    size_t index[4] = {7, 7, 7, 7};
+    begin("activate, l2_normalize, argmax refuse");
+    arena = pristine;
+    expect(HEED_ERR_ENUM, heed_activate(NULL, (heed_activation)NOT_IN_ENUM, 2, 3, at(0), 3, at(1), 3), "activation");
+    const float wrong[] = {-1e-6f, -INFINITY, INFINITY, NAN};
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        expect(HEED_ERR_VALUE, heed_l2_normalize(NULL, 2, 3, wrong[i], at(0), 3, at(1), 3), "eps");
+    expect(HEED_ERR_SHAPE, heed_argmax(NULL, 2, 0, at(0), 3, index), "cols");
+    expect(HEED_ERR_NULL, heed_argmax(NULL, 2, 3, NULL, 3, index), "src");
+    expect(HEED_ERR_NULL, heed_argmax(NULL, 2, 3, at(0), 3, NULL), "index");
+    expect(HEED_ERR_STRIDE, heed_argmax(NULL, 2, 3, at(0), 2, index), "ld");
+    expect(HEED_ERR_ALIGNMENT, heed_argmax(NULL, 2, 3, shifted(at(0), 2), 3, index), "src");
+    expect(HEED_ERR_ALIGNMENT, heed_argmax(NULL, 2, 3, at(0), 3, shifted(index, 4)), "index");
+    expect(HEED_ERR_OVERLAP, heed_argmax(NULL, 2, 3, at(0), 3, (size_t *)(void *)at(0)), "index");
+    expect(HEED_ERR_OVERFLOW, heed_argmax(NULL, SIZE_MAX, 3, at(0), 3, index), "rows");
+    expect(HEED_ERR_OVERFLOW, heed_argmax(NULL, 2, SIZE_MAX / 2, at(0), SIZE_MAX / 2, index), "cols");
+    for (size_t i = 0; i < 4; i++)
+        CHECK(index[i] == 7);
+    expect(HEED_OK, heed_argmax(NULL, 0, 0, NULL, 0, NULL), "no rows");
+    end();
+}
+
+static void test_layernorm(void)
+{
+    static struct {
+        size_t rows, cols, ldx, ldy;
+        float *x, *y;
+        heed_layernorm_options o;
+        const heed_layernorm_options *given;
+    } p;
+    const heed_layernorm_options defaults = HEED_LAYERNORM_OPTIONS_INIT;
+#define reset()                                                                                                        \
+    (p.rows = 4, p.cols = 9, p.ldx = 10, p.ldy = 11, p.x = at(0), p.y = at(1), p.o = defaults, p.o.scale = at(2),      \
+     p.o.shift = at(3), p.o.residual = at(4), p.o.ld_residual = 12, p.o.sum = at(5), p.o.ld_sum = 13, p.given = &p.o)
+#define call() heed_layernorm(NULL, p.rows, p.cols, p.x, p.ldx, p.given, p.y, p.ldy)
+    begin("heed_layernorm refuses");
+    GOOD((void)0);
+    GOOD(p.given = NULL);
+    WRONG(HEED_ERR_NULL, p.x = NULL);
+    WRONG(HEED_ERR_NULL, p.y = NULL);
+    WRONG(HEED_ERR_NULL, p.o.residual = NULL);
+    WRONG(HEED_ERR_STRIDE, p.ldx = 8);
+    WRONG(HEED_ERR_STRIDE, p.ldy = 8);
+    WRONG(HEED_ERR_STRIDE, p.o.ld_residual = 8);
+    WRONG(HEED_ERR_STRIDE, p.o.ld_sum = 8);
+    WRONG(HEED_ERR_ALIGNMENT, p.x = shifted(p.x, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.y = shifted(p.y, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.scale = shifted(p.o.scale, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.shift = shifted(p.o.shift, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.residual = shifted(p.o.residual, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.sum = shifted(p.o.sum, 1));
+    WRONG(HEED_ERR_VALUE, p.o.eps = -1e-6f);
+    WRONG(HEED_ERR_VALUE, p.o.eps = NAN);
+    WRONG(HEED_ERR_VALUE, p.o.eps = INFINITY);
+    WRONG(HEED_ERR_VALUE, p.o.eps = -INFINITY);
+    GOOD(p.o.eps = 0.0f);
+    WRONG(HEED_ERR_OVERLAP, p.y = p.x);
+    WRONG(HEED_ERR_OVERLAP, p.y = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.y = at(3));
+    WRONG(HEED_ERR_OVERLAP, p.y = at(4));
+    WRONG(HEED_ERR_OVERLAP, (p.y = at(5), p.ldy = 13));
+    WRONG(HEED_ERR_OVERLAP, p.y = p.x + 38);
+    WRONG(HEED_ERR_OVERLAP, p.o.sum = p.x);
+    WRONG(HEED_ERR_OVERLAP, p.o.sum = at(4));
+    WRONG(HEED_ERR_OVERLAP, (p.o.sum = at(2) + 8));
+    WRONG(HEED_ERR_OVERLAP, (p.o.sum = at(3) + 8));
+    GOOD((p.y = p.x, p.ldy = p.ldx));
+    GOOD((p.y = at(4), p.ldy = 12));
+    GOOD((p.o.sum = p.x, p.o.ld_sum = p.ldx));
+    GOOD((p.o.sum = at(4), p.o.ld_sum = 12));
+    WRONG(HEED_ERR_OVERLAP, (p.y = p.o.sum = p.x, p.ldy = p.o.ld_sum = p.ldx));
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
+    WRONG(HEED_ERR_OVERFLOW, p.ldx = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.ldy = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.o.ld_residual = size);                                                                  \
+    WRONG(HEED_ERR_OVERFLOW, p.o.ld_sum = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    WRONG_STRUCTS(p.o, p.given);
+    WRONG(HEED_OK, (p.rows = 0, p.x = p.y = NULL));
+    WRONG(HEED_OK, (p.cols = 0, p.x = p.y = NULL));
+#undef reset
+#undef call
+    end();
+}
+
+/* y and sum in every place that they may take give the bits of separate memory. */
+static void test_layernorm_aliases(void)
+{
+    float *y = buffer(40, 0), *sum = buffer(40, 0);
+    heed_layernorm_options o = HEED_LAYERNORM_OPTIONS_INIT;
+    begin("heed_layernorm in place");
+    for (int alias = 0; alias < 6; alias++) {
+        arena = pristine;
+        o.residual = at(1);
+        o.ld_residual = o.ld_sum = 10;
+        o.sum = sum;
+        CHECK(heed_layernorm(NULL, 4, 9, at(0), 10, &o, y, 10) == HEED_OK);
+        float *const outputs[] = {at(2), at(0), at(1)}, *out = outputs[alias % 3];
+        float *const sums[] = {at(3), alias % 3 == 0 ? at(0) : alias % 3 == 1 ? at(1) : at(0)};
+        o.sum = sums[alias / 3];
+        CHECK(heed_layernorm(NULL, 4, 9, at(0), 10, &o, out, 10) == HEED_OK);
+        check_same(4, 9, out, 10, y, 10, "y");
+        check_same(4, 9, o.sum, 10, sum, 10, "sum");
+    }
+    arena = pristine;
+    end();
+}
+
+static void test_pool(void)
+{
+    static struct {
+        heed_pooling pooling;
+        size_t sequences, cols, ld_src, ld_dst, offset[4], *offsets;
+        float *src, *dst;
+    } p;
+#define reset()                                                                                                        \
+    (p.pooling = HEED_POOLING_MEAN, p.sequences = 3, p.cols = 5, p.ld_src = 6, p.ld_dst = 7, p.offset[0] = 1,          \
+     p.offset[1] = 3, p.offset[2] = 3, p.offset[3] = 8, p.offsets = p.offset, p.src = at(0), p.dst = at(1))
+#define call() heed_pool(NULL, p.pooling, p.sequences, p.offsets, p.cols, p.src, p.ld_src, p.dst, p.ld_dst)
+    begin("heed_pool refuses");
+    GOOD((void)0);
+    WRONG(HEED_ERR_ENUM, p.pooling = (heed_pooling)NOT_IN_ENUM);
+    WRONG(HEED_ERR_NULL, p.offsets = NULL);
+    WRONG(HEED_ERR_ALIGNMENT, p.offsets = shifted(p.offsets, 4));
+    WRONG(HEED_ERR_INDEX, p.offset[0] = 4);
+    WRONG(HEED_ERR_INDEX, p.offset[1] = 9);
+    WRONG(HEED_ERR_INDEX, p.offset[3] = 2);
+    WRONG(HEED_ERR_NULL, p.src = NULL);
+    WRONG(HEED_ERR_NULL, p.dst = NULL);
+    WRONG(HEED_ERR_STRIDE, p.ld_src = 4);
+    WRONG(HEED_ERR_STRIDE, p.ld_dst = 4);
+    WRONG(HEED_ERR_ALIGNMENT, p.src = shifted(p.src, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.dst = shifted(p.dst, 1));
+    WRONG(HEED_ERR_OVERLAP, p.dst = p.src);
+    WRONG(HEED_ERR_OVERLAP, p.dst = p.src + 46);
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.offset[3] = size);                                                                      \
+    WRONG(HEED_ERR_OVERFLOW, p.ld_src = size);                                                                         \
+    WRONG(HEED_ERR_OVERFLOW, p.ld_dst = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    WRONG(HEED_OK, (p.sequences = 0, p.offsets = NULL, p.src = p.dst = NULL));
+    WRONG(HEED_OK, (p.cols = 0, p.src = p.dst = NULL));
+    GOOD((p.offset[0] = p.offset[1] = p.offset[2] = p.offset[3] = 0, p.src = NULL));
+#undef reset
+#undef call
+    end();
+}
+
+static void test_embed(void)
+{
+    static struct {
+        size_t n, cols, tables, sequences, ld, offset[3], *offsets;
+        heed_embedding_table table[9], *given;
+        int32_t ids[6];
+        float *dst;
+    } p;
+#define reset()                                                                                                        \
+    (p.n = 6, p.cols = 5, p.tables = 2, p.sequences = 2, p.ld = 6, p.offset[0] = 0, p.offset[1] = 2, p.offset[2] = 6,  \
+     p.offsets = p.offset, p.table[0] = (heed_embedding_table){at(0), 4, 7, p.ids, 0},                                 \
+     p.table[1] = (heed_embedding_table){at(1), 5, 6, NULL, 1}, p.given = p.table,                                     \
+     memcpy(p.ids, (const int32_t[]){0, 3, 1, 2, 3, 0}, sizeof p.ids), p.dst = at(2))
+#define call() heed_embed(NULL, p.n, p.cols, p.tables, p.given, p.sequences, p.offsets, p.dst, p.ld)
+    begin("heed_embed refuses");
+    GOOD((void)0);
+    WRONG(HEED_ERR_VALUE, p.tables = 0);
+    WRONG(HEED_ERR_VALUE, p.tables = 9);
+    WRONG(HEED_ERR_VALUE, p.tables = SIZE_MAX);
+    WRONG(HEED_ERR_NULL, p.given = NULL);
+    WRONG(HEED_ERR_NULL, p.table[0].table = NULL);
+    WRONG(HEED_ERR_NULL, p.table[1].table = NULL);
+    WRONG(HEED_ERR_NULL, p.dst = NULL);
+    WRONG(HEED_ERR_STRIDE, p.table[0].ld = 4);
+    WRONG(HEED_ERR_STRIDE, p.table[1].ld = 4);
+    WRONG(HEED_ERR_STRIDE, p.ld = 4);
+    WRONG(HEED_ERR_ALIGNMENT, p.table[1].table = shifted(p.table[1].table, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.table[0].ids = shifted(p.ids, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.dst = shifted(p.dst, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.offsets = shifted(p.offsets, 4));
+    WRONG(HEED_ERR_INDEX, p.ids[0] = -1);
+    WRONG(HEED_ERR_INDEX, p.ids[5] = 4);
+    WRONG(HEED_ERR_INDEX, p.ids[3] = INT32_MIN);
+    WRONG(HEED_ERR_INDEX, p.table[0].rows = 3);
+    WRONG(HEED_ERR_INDEX, p.table[0].rows = 0);
+    WRONG(HEED_ERR_INDEX, p.table[1].rows = 4);
+    WRONG(HEED_ERR_INDEX, p.table[1].first = 2);
+    WRONG(HEED_ERR_INDEX, p.table[1].first = SIZE_MAX);
+    WRONG(HEED_ERR_INDEX, p.offset[1] = 7);
+    WRONG(HEED_ERR_SHAPE, p.offset[2] = 5);
+    WRONG(HEED_ERR_SHAPE, p.offset[0] = 1);
+    WRONG(HEED_ERR_OVERLAP, p.dst = at(0));
+    WRONG(HEED_ERR_OVERLAP, p.dst = at(1) + 28);
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.table[0].rows = size);                                                                  \
+    WRONG(HEED_ERR_OVERFLOW, p.table[0].ld = size);                                                                    \
+    WRONG(HEED_ERR_OVERFLOW, (p.offsets = NULL, p.tables = 1, p.n = size));                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.ld = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    GOOD((p.offsets = NULL, p.table[1].rows = 7));
+    WRONG(HEED_OK, (p.n = 0, p.offsets = NULL, p.table[0].table = p.table[1].table = p.dst = NULL));
+    WRONG(HEED_OK, (p.cols = 0, p.table[0].table = p.table[1].table = p.dst = NULL));
+#undef reset
+#undef call
+    end();
+}
+
+static void test_positions(void)
+{
+    static struct {
+        size_t first, n, cols, ld;
+        double base;
+        float *dst;
+    } p;
+#define reset() (p.first = 3, p.n = 4, p.cols = 6, p.ld = 7, p.base = 10000.0, p.dst = at(0))
+#define call() heed_sinusoidal_positions(NULL, p.first, p.n, p.cols, p.base, p.dst, p.ld)
+    begin("heed_sinusoidal_positions refuses");
+    GOOD((void)0);
+    WRONG(HEED_ERR_NULL, p.dst = NULL);
+    WRONG(HEED_ERR_STRIDE, p.ld = 5);
+    WRONG(HEED_ERR_ALIGNMENT, p.dst = shifted(p.dst, 1));
+    const double wrong[] = {0.0, 0.5, -10000.0, (double)NAN, (double)INFINITY, -(double)INFINITY, 0x1p1001};
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        WRONG(HEED_ERR_VALUE, p.base = wrong[i]);
+    GOOD(p.base = 1.0);
+    GOOD(p.base = 0x1p1000);
+    WRONG(HEED_ERR_VALUE, p.first = SIZE_MAX);
+    WRONG(HEED_ERR_VALUE, p.n = SIZE_MAX);
+    WRONG(HEED_ERR_VALUE, p.first = ((size_t)1 << 31) - 3);
+    GOOD(p.first = ((size_t)1 << 31) - 4);
+    WRONG(HEED_ERR_OVERFLOW, p.ld = SIZE_MAX);
+    WRONG(HEED_ERR_OVERFLOW, (p.cols = p.ld = SIZE_MAX / 4));
+    WRONG(HEED_OK, (p.n = 0, p.dst = NULL));
+    WRONG(HEED_OK, (p.cols = 0, p.dst = NULL));
+#undef reset
+#undef call
+    end();
+}
+
+/* ---- attention ---- */
+
+static heed_attention_args good_attention(void)
+{
+    enum { BATCH = 2, HEADS = 4, KV_HEADS = 2, QUERIES = 3, KEYS = 5, DIM = 4, VALUES = 6 };
+    heed_attention_args a = HEED_ATTENTION_ARGS_INIT;
+    a.batch = BATCH;
+    a.n_heads = HEADS;
+    a.n_kv_heads = KV_HEADS;
+    a.seq_q = QUERIES;
+    a.seq_kv = KEYS;
+    a.head_dim = DIM;
+    a.value_dim = VALUES;
+    a.q = (heed_heads){at(0), HEADS * QUERIES * DIM, QUERIES * DIM, DIM};
+    a.k = (heed_heads){at(1), KV_HEADS * KEYS * DIM, KEYS * DIM, DIM};
+    a.v = (heed_heads){at(2), KV_HEADS * KEYS * VALUES, KEYS * VALUES, VALUES};
+    a.out = (heed_heads_out){at(3), HEADS * QUERIES * VALUES, QUERIES * VALUES, VALUES};
+    a.map = (heed_heads_out){at(4), HEADS * QUERIES * KEYS, QUERIES * KEYS, KEYS};
+    a.mask = (heed_mask){at(5), HEED_MASK_ADDITIVE, 0, QUERIES * KEYS, KEYS};
+    return a;
+}
+
+static void test_attention(void)
+{
+    static struct {
+        heed_attention_args a;
+        const heed_attention_args *given;
+        size_t lengths[2], q_offsets[3], kv_offsets[3];
+        heed_workspace memory, *workspace;
+    } p;
+#define reset()                                                                                                        \
+    (p.a = good_attention(), p.given = &p.a, p.workspace = NULL, p.lengths[0] = 2, p.lengths[1] = 5,                   \
+     p.q_offsets[0] = p.kv_offsets[0] = 0, p.q_offsets[1] = p.kv_offsets[1] = 2, p.q_offsets[2] = 5,                   \
+     p.kv_offsets[2] = 7)
+#define RAGGED                                                                                                         \
+    (p.a.q_offsets = p.q_offsets, p.a.kv_offsets = p.kv_offsets, p.a.out.head_stride = 6, p.a.out.row_stride = 24)
+#define call() heed_attention(NULL, p.given, p.workspace)
+    begin("heed_attention refuses");
+    GOOD((void)0);
+    GOOD(RAGGED);
+    GOOD(p.a.kv_lengths = p.lengths);
+    WRONG(HEED_ERR_NULL, p.given = NULL);
+    WRONG(HEED_ERR_NULL, p.a.q.data = NULL);
+    WRONG(HEED_ERR_NULL, p.a.k.data = NULL);
+    WRONG(HEED_ERR_NULL, p.a.v.data = NULL);
+    WRONG(HEED_ERR_NULL, p.a.out.data = NULL);
+    WRONG(HEED_ERR_NULL, p.a.mask.data = NULL);
+    WRONG(HEED_ERR_ALIGNMENT, p.a.q.data = shifted(at(0), 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.k.data = shifted(at(1), 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.v.data = shifted(at(2), 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.out.data = shifted(at(3), 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.map.data = shifted(at(4), 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.mask.data = shifted(at(5), 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.kv_lengths = shifted(p.lengths, 4));
+    WRONG(HEED_ERR_ALIGNMENT, (RAGGED, p.a.q_offsets = shifted(p.q_offsets, 4)));
+    WRONG(HEED_ERR_ALIGNMENT, (RAGGED, p.a.kv_offsets = shifted(p.kv_offsets, 4)));
+    WRONG(HEED_ERR_ENUM, p.a.causal = (heed_causal)NOT_IN_ENUM);
+    WRONG(HEED_ERR_ENUM, p.a.mask.type = (heed_mask_type)NOT_IN_ENUM);
+    WRONG(HEED_ERR_ENUM, p.a.scale = (heed_scale)NOT_IN_ENUM);
+    WRONG(HEED_ERR_VALUE, (p.a.scale = HEED_SCALE_VALUE, p.a.scale_value = NAN));
+    WRONG(HEED_ERR_VALUE, (p.a.scale = HEED_SCALE_VALUE, p.a.scale_value = INFINITY));
+    WRONG(HEED_ERR_VALUE, (p.a.scale = HEED_SCALE_VALUE, p.a.scale_value = -INFINITY));
+    GOOD((p.a.scale = HEED_SCALE_VALUE, p.a.scale_value = -0.5f));
+    WRONG(HEED_ERR_SHAPE, p.a.n_kv_heads = 3);
+    WRONG(HEED_ERR_SHAPE, p.a.n_kv_heads = 0);
+    WRONG(HEED_ERR_SHAPE, p.a.n_kv_heads = 8);
+    WRONG(HEED_ERR_SHAPE, (p.lengths[1] = 6, p.a.kv_lengths = p.lengths));
+    WRONG(HEED_ERR_SHAPE, (RAGGED, p.lengths[0] = 3, p.a.kv_lengths = p.lengths));
+    WRONG(HEED_ERR_SHAPE, (p.lengths[0] = SIZE_MAX, p.a.kv_lengths = p.lengths));
+    WRONG(HEED_ERR_INDEX, (RAGGED, p.q_offsets[2] = 1));
+    WRONG(HEED_ERR_INDEX, (RAGGED, p.kv_offsets[2] = 1));
+    WRONG(HEED_ERR_SHAPE, (RAGGED, p.q_offsets[2] = 6));
+    WRONG(HEED_ERR_SHAPE, (RAGGED, p.kv_offsets[2] = 8));
+    WRONG(HEED_ERR_STRIDE, p.a.out.batch_stride = 0);
+    WRONG(HEED_ERR_STRIDE, p.a.out.head_stride = 17);
+    WRONG(HEED_ERR_STRIDE, p.a.out.row_stride = 5);
+    WRONG(HEED_ERR_STRIDE, p.a.map.batch_stride = 59);
+    WRONG(HEED_ERR_STRIDE, p.a.map.head_stride = 0);
+    WRONG(HEED_ERR_STRIDE, p.a.map.row_stride = 4);
+    GOOD(p.a.q.batch_stride = p.a.k.batch_stride = p.a.v.head_stride = p.a.mask.row_stride = 0);
+    end();
+
+    begin("heed_attention refuses overlaps and sizes");
+    WRONG(HEED_ERR_OVERLAP, p.a.out.data = at(0));
+    WRONG(HEED_ERR_OVERLAP, p.a.out.data = at(1) + 79);
+    WRONG(HEED_ERR_OVERLAP, p.a.out.data = at(2) + 119);
+    GOOD(p.a.out.data = at(1) + 80);
+    WRONG(HEED_ERR_OVERLAP, p.a.out.data = at(4));
+    WRONG(HEED_ERR_OVERLAP, p.a.out.data = at(5));
+    WRONG(HEED_ERR_OVERLAP, p.a.map.data = at(0));
+    WRONG(HEED_ERR_OVERLAP, p.a.map.data = at(1) + 79);
+    WRONG(HEED_ERR_OVERLAP, p.a.map.data = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.a.map.data = at(5));
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, (p.a.n_heads = p.a.n_kv_heads = size));                                                   \
+    WRONG(HEED_ERR_OVERFLOW, p.a.q.batch_stride = size);                                                               \
+    WRONG(HEED_ERR_OVERFLOW, p.a.k.head_stride = size);                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.a.v.row_stride = size);                                                                 \
+    WRONG(HEED_ERR_OVERFLOW, p.a.out.batch_stride = size);                                                             \
+    WRONG(HEED_ERR_OVERFLOW, p.a.map.batch_stride = size);                                                             \
+    WRONG(HEED_ERR_OVERFLOW, p.a.mask.head_stride = size);                                                             \
+    WRONG(HEED_ERR_OVERFLOW, p.a.head_dim = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    /* The outputs' strides meet what grows before the size as a whole is judged. */
+    reset();
+    p.a.seq_q = SIZE_MAX / 4;
+    CHECK(call() != HEED_OK);
+    reset();
+    p.a.seq_kv = SIZE_MAX / 4;
+    CHECK(call() != HEED_OK);
+    reset();
+    p.a.value_dim = SIZE_MAX / 4;
+    CHECK(call() != HEED_OK);
+    CHECK(memcmp(&arena, &pristine, sizeof arena) == 0);
+    WRONG_STRUCTS(p.a, p.given);
+    end();
+
+    begin("heed_attention's workspace, and empty sizes");
+    size_t bytes = 0, more = 0;
+    reset();
+    CHECK(heed_attention_workspace(NULL, &p.a, &bytes) == HEED_OK && bytes > 0);
+    CHECK(heed_attention_workspace(NULL, &p.a, NULL) == HEED_ERR_NULL);
+    CHECK(heed_attention_workspace(NULL, NULL, &more) == HEED_ERR_NULL);
+    p.a.struct_size = 8;
+    CHECK(heed_attention_workspace(NULL, &p.a, &more) == HEED_ERR_STRUCT);
+    reset();
+    p.a.head_dim = SIZE_MAX;
+    CHECK(heed_attention_workspace(NULL, &p.a, &more) == HEED_ERR_OVERFLOW && more == 0);
+    float *memory = buffer(bytes / sizeof(float) + 16, 1);
+#define WITH(memory_, bytes_) (p.memory = (heed_workspace){memory_, bytes_}, p.workspace = &p.memory)
+    GOOD(WITH(memory, bytes));
+    WRONG(HEED_ERR_WORKSPACE, WITH(memory, bytes - 1));
+    WRONG(HEED_ERR_NULL, WITH(NULL, bytes));
+    WRONG(HEED_ERR_ALIGNMENT, WITH(shifted(memory, 1), bytes));
+    for (size_t i = 0; i < 6; i++)
+        WRONG(HEED_ERR_OVERLAP, WITH(at(i), bytes));
+    WRONG(HEED_OK, (p.a.batch = 0, p.a.q.data = p.a.k.data = p.a.v.data = p.a.out.data = p.a.map.data = NULL));
+    WRONG(HEED_OK, (p.a.n_heads = p.a.n_kv_heads = 0,
+                    p.a.q.data = p.a.k.data = p.a.v.data = p.a.out.data = p.a.map.data = NULL));
+    WRONG(HEED_OK, (p.a.seq_q = 0, p.a.q.data = p.a.out.data = p.a.map.data = NULL));
+    WRONG(HEED_OK, (p.a.value_dim = 0, p.a.v.data = p.a.out.data = p.a.map.data = NULL));
+    GOOD((p.a.head_dim = 0, p.a.q.data = p.a.k.data = NULL));
+    GOOD((p.a.value_dim = 0, p.a.v.data = p.a.out.data = NULL));
+    GOOD((p.a.seq_kv = 0, p.a.k.data = p.a.v.data = p.a.mask.data = p.a.map.data = NULL));
+#undef reset
+#undef call
+    end();
+}
+
+/* ---- layers ---- */
+
+static struct {
+    struct layer_problem problem;
+    struct packed_layer layer;
+} model;
+
+enum { D_MODEL = 8, D_FF = 12, TOKENS = 6 };
+
+static void make_model(void)
+{
+    model.problem = (struct layer_problem){.d_model = D_MODEL,
+                                           .d_ff = D_FF,
+                                           .n_heads = 2,
+                                           .n_kv_heads = 1,
+                                           .head_dim = 4,
+                                           .value_dim = 3,
+                                           .activation = HEED_ACTIVATION_RELU,
+                                           .eps = 1e-5f};
+    random_layer(&model.problem);
+    pack_layer(&model.layer, &model.problem);
+}
+
+static void test_ffn(void)
+{
+    static struct {
+        heed_ffn_weights w;
+        const heed_ffn_weights *given;
+        size_t m, ldx, ldr, ldy;
+        float *x, *residual, *y;
+        heed_workspace memory, *workspace;
+    } p;
+    size_t bytes = 0;
+#define reset()                                                                                                        \
+    (p.w = model.layer.ffn, p.given = &p.w, p.m = 3, p.ldx = 9, p.ldr = 10, p.ldy = 11, p.x = at(0),                   \
+     p.residual = at(1), p.y = at(2), p.workspace = NULL)
+#define call() heed_ffn(NULL, p.given, p.m, p.x, p.ldx, p.residual, p.ldr, p.y, p.ldy, p.workspace)
+    begin("heed_ffn refuses");
+    GOOD((void)0);
+    GOOD(p.residual = NULL);
+    WRONG(HEED_ERR_NULL, p.given = NULL);
+    WRONG(HEED_ERR_NULL, p.w.up = NULL);
+    WRONG(HEED_ERR_NULL, p.w.down = NULL);
+    WRONG(HEED_ERR_SHAPE, p.w.down = p.w.up);
+    WRONG(HEED_ERR_FORMAT, p.w.up = (const heed_weights *)(void *)at(5));
+    WRONG(HEED_ERR_ENUM, p.w.activation = (heed_activation)NOT_IN_ENUM);
+    WRONG(HEED_ERR_ALIGNMENT, p.w.up_bias = shifted(at(5), 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.w.down_bias = shifted(at(5), 1));
+    WRONG(HEED_ERR_NULL, p.x = NULL);
+    WRONG(HEED_ERR_NULL, p.y = NULL);
+    WRONG(HEED_ERR_STRIDE, p.ldx = D_MODEL - 1);
+    WRONG(HEED_ERR_STRIDE, p.ldr = D_MODEL - 1);
+    WRONG(HEED_ERR_STRIDE, p.ldy = D_MODEL - 1);
+    WRONG(HEED_ERR_ALIGNMENT, p.x = shifted(p.x, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.residual = shifted(p.residual, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.y = shifted(p.y, 1));
+    WRONG(HEED_ERR_OVERLAP, p.y = p.x);
+    WRONG(HEED_ERR_OVERLAP, p.y = p.residual);
+    WRONG(HEED_ERR_OVERLAP, p.w.up_bias = p.y);
+    WRONG(HEED_ERR_OVERLAP, p.w.down_bias = p.y + 25);
+    WRONG(HEED_ERR_OVERLAP, p.y = shifted(p.w.up, 64));
+    WRONG(HEED_ERR_OVERLAP, p.y = shifted(p.w.down, 64));
+    GOOD((p.y = p.x, p.ldy = p.ldx));
+    GOOD((p.y = p.residual, p.ldy = p.ldr));
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.m = size);                                                                              \
+    WRONG(HEED_ERR_OVERFLOW, p.ldx = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.ldr = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.ldy = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    WRONG_STRUCTS(p.w, p.given);
+    reset();
+    CHECK(heed_ffn_workspace(NULL, &p.w, 3, &bytes) == HEED_OK && bytes > 0);
+    CHECK(heed_ffn_workspace(NULL, &p.w, 3, NULL) == HEED_ERR_NULL);
+    CHECK(heed_ffn_workspace(NULL, NULL, 3, &bytes) == HEED_ERR_NULL);
+    CHECK(heed_ffn_workspace(NULL, &p.w, SIZE_MAX, &bytes) == HEED_ERR_OVERFLOW);
+    GOOD(WITH(at(6), bytes));
+    WRONG(HEED_ERR_WORKSPACE, WITH(at(6), bytes - 1));
+    WRONG(HEED_ERR_NULL, WITH(NULL, bytes));
+    WRONG(HEED_ERR_ALIGNMENT, WITH(shifted(at(6), 1), bytes));
+    for (size_t i = 0; i < 3; i++)
+        WRONG(HEED_ERR_OVERLAP, WITH(at(i), bytes));
+    WRONG(HEED_ERR_OVERLAP, WITH(shifted(p.w.up, 64), bytes));
+    WRONG(HEED_ERR_OVERLAP, WITH(shifted(p.w.down, 64), bytes));
+    WRONG(HEED_OK, (p.m = 0, p.x = p.y = p.residual = NULL));
+#undef reset
+#undef call
+    end();
+}
+
+static heed_mha_args good_mha(void)
+{
+    heed_mha_args a = HEED_MHA_ARGS_INIT;
+    a.batch = 2;
+    a.seq_q = 3;
+    a.seq_kv = 4;
+    a.x = at(0);
+    a.ldx = 9;
+    a.memory = at(1);
+    a.ld_memory = 10;
+    a.residual = at(2);
+    a.ld_residual = 11;
+    a.y = at(3);
+    a.ldy = 12;
+    a.map = (heed_heads_out){at(4), 24, 12, 4};
+    a.mask = (heed_mask){at(5), HEED_MASK_ADDITIVE, 0, 0, 4};
+    return a;
+}
+
+static void test_mha(void)
+{
+    static struct {
+        heed_mha_weights w;
+        heed_mha_args a;
+        const heed_mha_weights *weights;
+        const heed_mha_args *args;
+        size_t offsets[3], lengths[2];
+        heed_workspace memory, *workspace;
+    } p;
+    size_t bytes = 0;
+#define reset()                                                                                                        \
+    (p.w = model.layer.attention, p.a = good_mha(), p.weights = &p.w, p.args = &p.a, p.offsets[0] = 0,                 \
+     p.offsets[1] = 3, p.offsets[2] = 6, p.lengths[0] = 2, p.lengths[1] = 4, p.workspace = NULL)
+#define SELF (p.a.memory = NULL, p.a.map.data = NULL, p.a.mask.type = HEED_MASK_NONE)
+#define call() heed_mha(NULL, p.weights, p.args, p.workspace)
+    begin("heed_mha refuses");
+    GOOD((void)0);
+    GOOD(SELF);
+    GOOD((p.a.offsets = p.offsets, p.a.kv_lengths = p.lengths));
+    WRONG(HEED_ERR_NULL, p.weights = NULL);
+    WRONG(HEED_ERR_NULL, p.args = NULL);
+    WRONG(HEED_ERR_NULL, p.w.query = NULL);
+    WRONG(HEED_ERR_NULL, p.w.key = NULL);
+    WRONG(HEED_ERR_NULL, p.w.value = NULL);
+    WRONG(HEED_ERR_NULL, p.w.output = NULL);
+    WRONG(HEED_ERR_FORMAT, p.w.value = (const heed_weights *)(void *)at(6));
+    WRONG(HEED_ERR_SHAPE, p.w.query = p.w.key);
+    WRONG(HEED_ERR_SHAPE, p.w.key = p.w.query);
+    WRONG(HEED_ERR_SHAPE, p.w.value = p.w.query);
+    WRONG(HEED_ERR_SHAPE, p.w.output = p.w.query);
+    WRONG(HEED_ERR_SHAPE, p.w.n_heads = 3);
+    WRONG(HEED_ERR_SHAPE, p.w.n_heads = 0);
+    WRONG(HEED_ERR_SHAPE, p.w.n_kv_heads = 2);
+    WRONG(HEED_ERR_SHAPE, p.w.n_kv_heads = SIZE_MAX);
+    WRONG(HEED_ERR_SHAPE, p.w.head_dim = 5);
+    WRONG(HEED_ERR_SHAPE, p.w.value_dim = 4);
+    WRONG(HEED_ERR_NULL, p.a.x = NULL);
+    WRONG(HEED_ERR_NULL, p.a.y = NULL);
+    WRONG(HEED_ERR_NULL, p.a.mask.data = NULL);
+    WRONG(HEED_ERR_STRIDE, p.a.ldx = D_MODEL - 1);
+    WRONG(HEED_ERR_STRIDE, p.a.ld_memory = D_MODEL - 1);
+    WRONG(HEED_ERR_STRIDE, p.a.ld_residual = D_MODEL - 1);
+    WRONG(HEED_ERR_STRIDE, p.a.ldy = D_MODEL - 1);
+    WRONG(HEED_ERR_STRIDE, p.a.map.row_stride = 3);
+    WRONG(HEED_ERR_ALIGNMENT, p.a.x = shifted(p.a.x, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.memory = shifted(p.a.memory, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.residual = shifted(p.a.residual, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.y = shifted(p.a.y, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.map.data = shifted(p.a.map.data, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.mask.data = shifted(p.a.mask.data, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.w.query_bias = shifted(p.w.query_bias, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.w.key_bias = shifted(p.w.key_bias, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.w.value_bias = shifted(p.w.value_bias, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.w.output_bias = shifted(p.w.output_bias, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.offsets = shifted(p.offsets, 4));
+    WRONG(HEED_ERR_ENUM, p.a.causal = (heed_causal)NOT_IN_ENUM);
+    WRONG(HEED_ERR_ENUM, p.a.mask.type = (heed_mask_type)NOT_IN_ENUM);
+    WRONG(HEED_ERR_ENUM, p.a.scale = (heed_scale)NOT_IN_ENUM);
+    WRONG(HEED_ERR_VALUE, (p.a.scale = HEED_SCALE_VALUE, p.a.scale_value = NAN));
+    WRONG(HEED_ERR_SHAPE, (p.lengths[1] = 5, p.a.kv_lengths = p.lengths));
+    WRONG(HEED_ERR_INDEX, (p.offsets[0] = 1, p.a.offsets = p.offsets));
+    WRONG(HEED_ERR_INDEX, (p.offsets[2] = 2, p.a.offsets = p.offsets));
+    WRONG(HEED_ERR_SHAPE, (p.offsets[1] = 4, p.a.offsets = p.offsets));
+    WRONG(HEED_ERR_INDEX, (p.offsets[0] = 1, p.a.memory_offsets = p.offsets));
+    WRONG_STRUCTS(p.w, p.weights);
+    WRONG_STRUCTS(p.a, p.args);
+    end();
+
+    begin("heed_mha refuses overlaps and sizes");
+    WRONG(HEED_ERR_OVERLAP, p.a.y = at(0));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = at(1));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = at(4));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = at(5));
+    WRONG(HEED_ERR_OVERLAP, p.a.map.data = at(0));
+    WRONG(HEED_ERR_OVERLAP, p.a.map.data = at(1));
+    WRONG(HEED_ERR_OVERLAP, p.a.map.data = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.a.map.data = at(5));
+    WRONG(HEED_ERR_OVERLAP, p.w.query_bias = p.a.y);
+    WRONG(HEED_ERR_OVERLAP, p.w.output_bias = p.a.y);
+    WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.w.query, 64));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.w.key, 64));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.w.value, 64));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.w.output, 64));
+    GOOD((p.a.y = at(0), p.a.ldy = 9));
+    GOOD((p.a.y = at(2), p.a.ldy = 11));
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.a.seq_q = size);                                                                        \
+    WRONG(HEED_ERR_OVERFLOW, p.a.seq_kv = size);                                                                       \
+    WRONG(HEED_ERR_OVERFLOW, p.a.ldx = size);                                                                          \
+    WRONG(HEED_ERR_OVERFLOW, p.a.ld_memory = size);                                                                    \
+    WRONG(HEED_ERR_OVERFLOW, p.a.ld_residual = size);                                                                  \
+    WRONG(HEED_ERR_OVERFLOW, p.a.ldy = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    reset();
+    CHECK(heed_mha_workspace(NULL, &p.w, &p.a, &bytes) == HEED_OK && bytes > 0);
+    CHECK(heed_mha_workspace(NULL, &p.w, &p.a, NULL) == HEED_ERR_NULL);
+    CHECK(heed_mha_workspace(NULL, NULL, &p.a, &bytes) == HEED_ERR_NULL);
+    CHECK(heed_mha_workspace(NULL, &p.w, NULL, &bytes) == HEED_ERR_NULL);
+    float *memory = buffer(bytes / sizeof(float) + 16, 1);
+    GOOD(WITH(memory, bytes));
+    WRONG(HEED_ERR_WORKSPACE, WITH(memory, bytes - 1));
+    WRONG(HEED_ERR_NULL, WITH(NULL, bytes));
+    WRONG(HEED_ERR_ALIGNMENT, WITH(shifted(memory, 1), bytes));
+    for (size_t i = 0; i < 6; i++)
+        WRONG(HEED_ERR_OVERLAP, WITH(at(i), bytes));
+    WRONG(HEED_OK, (p.a.batch = 0, p.a.x = p.a.memory = p.a.residual = p.a.y = NULL));
+    WRONG(HEED_OK, (SELF, p.a.seq_q = 0, p.a.x = p.a.residual = p.a.y = NULL));
+#undef reset
+#undef call
+    end();
+}
+
+static void test_encoder(void)
+{
+    static struct {
+        heed_encoder_layer layers[2];
+        heed_mha_weights w;
+        heed_ffn_weights f;
+        heed_encoder_args a;
+        const heed_encoder_layer *given_layers;
+        const heed_encoder_args *given;
+        size_t n, offsets[3], lengths[2];
+        heed_workspace memory, *workspace;
+    } p;
+    const heed_encoder_args defaults = HEED_ENCODER_ARGS_INIT;
+    size_t bytes = 0;
+#define reset()                                                                                                        \
+    (p.w = model.layer.attention, p.f = model.layer.ffn, p.layers[0] = model.layer.layer,                              \
+     p.layers[0].attention = &p.w, p.layers[0].ffn = &p.f, p.layers[1] = p.layers[0], p.n = 2,                         \
+     p.given_layers = p.layers, p.a = defaults, p.a.batch = 2, p.a.seq = 3, p.a.x = at(0), p.a.ldx = 9, p.a.y = at(1), \
+     p.a.ldy = 10, p.a.final_scale = at(2), p.a.final_shift = at(3),                                                   \
+     p.a.mask = (heed_mask){at(4), HEED_MASK_ADDITIVE, 0, 0, 3}, p.given = &p.a, p.offsets[0] = 0, p.offsets[1] = 3,   \
+     p.offsets[2] = 5, p.lengths[0] = 1, p.lengths[1] = 3, p.workspace = NULL)
+#define call() heed_encoder(NULL, p.n, p.given_layers, p.given, p.workspace)
+    begin("heed_encoder refuses");
+    GOOD((void)0);
+    GOOD(p.a.offsets = p.offsets);
+    WRONG(HEED_ERR_SHAPE, p.n = 0);
+    WRONG(HEED_ERR_NULL, p.given_layers = NULL);
+    WRONG(HEED_ERR_NULL, p.given = NULL);
+    for (size_t i = 0; i < 2; i++) {
+        WRONG(HEED_ERR_NULL, p.layers[i].attention = NULL);
+        WRONG(HEED_ERR_NULL, p.layers[i].ffn = NULL);
+        WRONG(HEED_ERR_VALUE, p.layers[i].eps = -1.0f);
+        WRONG(HEED_ERR_VALUE, p.layers[i].eps = NAN);
+        WRONG(HEED_ERR_VALUE, p.layers[i].eps = INFINITY);
+        WRONG(HEED_ERR_ENUM, p.layers[i].order = (heed_norm_order)NOT_IN_ENUM);
+        WRONG(HEED_ERR_ALIGNMENT, p.layers[i].norm1_scale = shifted(at(5), 1));
+        WRONG(HEED_ERR_ALIGNMENT, p.layers[i].norm1_shift = shifted(at(5), 1));
+        WRONG(HEED_ERR_ALIGNMENT, p.layers[i].norm2_scale = shifted(at(5), 1));
+        WRONG(HEED_ERR_ALIGNMENT, p.layers[i].norm2_shift = shifted(at(5), 1));
+        WRONG(HEED_ERR_OVERLAP, p.layers[i].norm2_shift = p.a.y);
+        WRONG(HEED_ERR_OVERLAP, p.layers[i].norm1_scale = p.a.y);
+        WRONG(HEED_ERR_STRUCT, p.layers[i].struct_size = 0);
+    }
+    WRONG(HEED_ERR_SHAPE, p.f.down = p.f.up);
+    WRONG(HEED_ERR_SHAPE, p.w.n_heads = 4);
+    WRONG(HEED_ERR_ENUM, p.f.activation = (heed_activation)NOT_IN_ENUM);
+    WRONG(HEED_ERR_NULL, p.w.output = NULL);
+    WRONG(HEED_ERR_ALIGNMENT, p.w.key_bias = shifted(at(5), 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.f.up_bias = shifted(at(5), 1));
+    WRONG(HEED_ERR_VALUE, p.a.final_eps = NAN);
+    WRONG(HEED_ERR_VALUE, p.a.final_eps = -1.0f);
+    WRONG(HEED_ERR_NULL, p.a.x = NULL);
+    WRONG(HEED_ERR_NULL, p.a.y = NULL);
+    WRONG(HEED_ERR_NULL, p.a.mask.data = NULL);
+    WRONG(HEED_ERR_STRIDE, p.a.ldx = 7);
+    WRONG(HEED_ERR_STRIDE, p.a.ldy = 7);
+    WRONG(HEED_ERR_ALIGNMENT, p.a.x = shifted(at(0), 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.y = shifted(at(1), 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.final_scale = shifted(at(2), 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.final_shift = shifted(at(3), 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.mask.data = shifted(at(4), 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.offsets = shifted(p.offsets, 4));
+    WRONG(HEED_ERR_ENUM, p.a.causal = (heed_causal)NOT_IN_ENUM);
+    WRONG(HEED_ERR_ENUM, p.a.mask.type = (heed_mask_type)NOT_IN_ENUM);
+    WRONG(HEED_ERR_INDEX, (p.a.offsets = p.offsets, p.offsets[0] = 1));
+    WRONG(HEED_ERR_INDEX, (p.a.offsets = p.offsets, p.offsets[2] = 2));
+    WRONG(HEED_ERR_SHAPE, (p.a.offsets = p.offsets, p.offsets[2] = 7));
+    WRONG(HEED_ERR_SHAPE, (p.a.kv_lengths = p.lengths, p.lengths[0] = 4));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = at(0));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = at(0) + 1);
+    WRONG(HEED_ERR_OVERLAP, p.a.y = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = at(3));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = at(4));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.w.query, 64));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.f.up, 64));
+    GOOD((p.a.y = at(0), p.a.ldy = 9));
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.a.seq = size);                                                                          \
+    WRONG(HEED_ERR_OVERFLOW, p.a.ldx = size);                                                                          \
+    WRONG(HEED_ERR_OVERFLOW, p.a.ldy = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    WRONG_STRUCTS(p.a, p.given);
+    GOOD((p.n = 1, p.given_layers = extended(&p.layers[0], sizeof p.layers[0], 0)));
+    WRONG(HEED_ERR_STRUCT, (p.n = 1, p.given_layers = extended(&p.layers[0], sizeof p.layers[0], 1)));
+    reset();
+    CHECK(heed_encoder_workspace(NULL, 2, p.layers, &p.a, &bytes) == HEED_OK && bytes > 0);
+    CHECK(heed_encoder_workspace(NULL, 2, p.layers, &p.a, NULL) == HEED_ERR_NULL);
+    CHECK(heed_encoder_workspace(NULL, 0, p.layers, &p.a, &bytes) == HEED_ERR_SHAPE);
+    CHECK(heed_encoder_workspace(NULL, 2, NULL, &p.a, &bytes) == HEED_ERR_NULL);
+    CHECK(heed_encoder_workspace(NULL, 2, p.layers, NULL, &bytes) == HEED_ERR_NULL);
+    float *memory = buffer(bytes / sizeof(float) + 16, 1);
+    GOOD(WITH(memory, bytes));
+    WRONG(HEED_ERR_WORKSPACE, WITH(memory, bytes - 1));
+    WRONG(HEED_ERR_NULL, WITH(NULL, bytes));
+    WRONG(HEED_ERR_ALIGNMENT, WITH(shifted(memory, 1), bytes));
+    for (size_t i = 0; i < 4; i++)
+        WRONG(HEED_ERR_OVERLAP, WITH(at(i), bytes));
+    WRONG(HEED_OK, (p.a.batch = 0, p.a.x = p.a.y = NULL));
+#undef reset
+#undef call
+    end();
+}
+
+/* Offsets, lengths and ids are inputs like any other. */
+static void test_index_overlaps(void)
+{
+    const size_t zeros[4] = {0, 0, 0, 0};
+    const size_t offsets[4] = {0, 1, 2, 3};
+    for (size_t slot = 6; slot < 9; slot++)
+        memcpy(pristine.slot[slot], slot == 6 ? zeros : offsets, sizeof offsets);
+    arena = pristine;
+    const size_t *lengths = (const size_t *)(void *)at(6), *q = (const size_t *)(void *)at(7);
+    const size_t *kv = (const size_t *)(void *)at(8);
+    const heed_embedding_table table = {at(0), 4, 7, (const int32_t *)(const void *)lengths, 0};
+    begin("an output over offsets, lengths or ids is refused");
+    expect(HEED_ERR_OVERLAP, heed_embed(NULL, 4, 5, 1, &table, 0, NULL, at(6), 5), "ids");
+    expect(HEED_ERR_OVERLAP, heed_pool(NULL, HEED_POOLING_MEAN, 3, q, 5, at(0), 6, at(7), 7), "offsets");
+    heed_attention_args a = good_attention();
+    a.kv_lengths = lengths;
+    a.out.data = at(6);
+    expect(HEED_ERR_OVERLAP, heed_attention(NULL, &a, NULL), "kv_lengths");
+    a = good_attention();
+    a.q_offsets = q;
+    a.out.data = at(7);
+    expect(HEED_ERR_OVERLAP, heed_attention(NULL, &a, NULL), "q_offsets");
+    a = good_attention();
+    a.kv_offsets = kv;
+    a.map.data = at(8);
+    expect(HEED_ERR_OVERLAP, heed_attention(NULL, &a, NULL), "kv_offsets");
+    end();
+    make_pristine();
+    arena = pristine;
+}
+
+/* A batch that no memory holds is refused at once, not counted through. */
+static void test_huge_batches(void)
+{
+    const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 4, SIZE_MAX / 64, (size_t)1 << (sizeof(size_t) * 8 - 3)};
+    arena = pristine;
+    begin("huge batches are refused at once");
+    alarm(20);
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        size_t bytes = 0;
+        heed_attention_args a = good_attention();
+        a.batch = sizes[i];
+        expect(HEED_ERR_OVERFLOW, heed_attention(NULL, &a, NULL), "heed_attention");
+        expect(HEED_ERR_OVERFLOW, heed_attention_workspace(NULL, &a, &bytes), "heed_attention_workspace");
+        heed_mha_args m = good_mha();
+        m.batch = sizes[i];
+        expect(HEED_ERR_OVERFLOW, heed_mha(NULL, &model.layer.attention, &m, NULL), "heed_mha");
+        heed_encoder_args e = HEED_ENCODER_ARGS_INIT;
+        e.batch = sizes[i];
+        e.seq = 1;
+        e.x = at(0);
+        e.y = at(1);
+        e.ldx = e.ldy = D_MODEL;
+        expect(HEED_ERR_OVERFLOW, heed_encoder(NULL, 1, &model.layer.layer, &e, NULL), "heed_encoder");
+    }
+    alarm(0);
+    end();
+}
+
+/* ---- contexts and levels ---- */
+
+static void *refuse(void *state, size_t bytes)
+{
+    (void)state;
+    (void)bytes;
+    return NULL;
+}
+
+static void ignore(void *state, void *memory)
+{
+    (void)state;
+    (void)memory;
+}
+
+static void run_nothing(void *host, size_t n, void (*task)(void *, size_t, size_t), void *arg)
+{
+    (void)host;
+    (void)n;
+    (void)task;
+    (void)arg;
+}
+
+static void test_context(void)
+{
+    static struct {
+        heed_context_options o;
+        const heed_context_options *given;
+        heed_context *context, **result;
+    } p;
+    const heed_context_options defaults = HEED_CONTEXT_OPTIONS_INIT;
+    heed_level_info info;
+    const char *name = NULL;
+#define reset()                                                                                                        \
+    (heed_context_destroy(p.context), p.context = NULL, p.o = defaults, p.given = &p.o, p.result = &p.context)
+#define call() heed_context_create(p.result, p.given)
+    begin("contexts and levels refuse");
+    GOOD((void)0);
+    GOOD(p.given = NULL);
+    CHECK(heed_context_threads(p.context) == heed_default_threads() && heed_context_level(p.context)[0]);
+    WRONG(HEED_ERR_NULL, p.result = NULL);
+    WRONG(HEED_ERR_LEVEL_UNKNOWN, p.o.level = "");
+    WRONG(HEED_ERR_LEVEL_UNKNOWN, p.o.level = "avx1024");
+    WRONG(HEED_ERR_LEVEL_UNKNOWN, p.o.level = "Scalar");
+    GOOD(p.o.level = "scalar");
+    WRONG(HEED_ERR_ENUM, p.o.executor = (heed_executor)NOT_IN_ENUM);
+    WRONG(HEED_ERR_VALUE, p.o.threads = 65537);
+    WRONG(HEED_ERR_VALUE, p.o.threads = SIZE_MAX);
+    WRONG(HEED_ERR_NULL, (p.o.executor = HEED_EXECUTOR_HOST, p.o.threads = 2));
+    GOOD((p.o.executor = HEED_EXECUTOR_HOST, p.o.threads = 2, p.o.host.run = run_nothing));
+    GOOD((p.o.executor = HEED_EXECUTOR_SERIAL, p.o.threads = 3));
+    CHECK(heed_context_threads(p.context) == 1);
+    WRONG(HEED_ERR_NULL, p.o.allocator.allocate = refuse);
+    WRONG(HEED_ERR_NULL, p.o.allocator.release = ignore);
+    WRONG(HEED_ERR_MEMORY, p.o.allocator = ((heed_allocator){refuse, ignore, NULL}));
+    CHECK(p.context == NULL);
+    WRONG_STRUCTS(p.o, p.given);
+    reset();
+    heed_context_destroy(NULL);
+    CHECK(heed_context_threads(NULL) == 1);
+    for (size_t i = 0; i < heed_level_count(); i++) {
+        CHECK(heed_level_query(i, &info) == HEED_OK && info.name && (info.reason != NULL) == !info.supported);
+        p.o = defaults;
+        p.o.level = info.name;
+        CHECK(call() == (info.supported ? HEED_OK : HEED_ERR_LEVEL_UNSUPPORTED));
+        CHECK(!info.supported || strcmp(heed_context_level(p.context), info.name) == 0);
+        reset();
+    }
+    CHECK(heed_level_query(heed_level_count(), &info) == HEED_ERR_VALUE);
+    CHECK(heed_level_query(SIZE_MAX, &info) == HEED_ERR_VALUE);
+    CHECK(heed_level_query(0, NULL) == HEED_ERR_NULL);
+    CHECK(heed_level_default(NULL) == HEED_ERR_NULL);
+    CHECK(heed_level_default(&name) == HEED_OK && name);
+    for (int s = -1; s < 20; s++)
+        CHECK(heed_status_string((heed_status)s) && heed_status_string((heed_status)s)[0]);
+#undef reset
+#undef call
+    end();
+}
+
+/* ---- allocation ---- */
+
+static struct {
+    size_t calls, live, fail_at; /* fail_at: number of the call that fails, from 1; 0: none */
+    int persistent;
+} heap;
+
+static void *counted_allocate(void *state, size_t bytes)
+{
+    (void)state;
+    heap.calls++;
+    if (heap.fail_at && (heap.calls == heap.fail_at || (heap.persistent && heap.calls > heap.fail_at)))
+        return NULL;
+    heap.live++;
+    return malloc(bytes);
+}
+
+static void counted_release(void *state, void *memory)
+{
+    (void)state;
+    heap.live--;
+    free(memory);
+}
+
+/* One call of an operator that needs memory: as run(), with its size query and what it writes. */
+struct allocating {
+    const char *name;
+    heed_status (*run)(const heed_context *context, float *y, const heed_workspace *workspace);
+    heed_status (*query)(const heed_context *context, size_t *bytes);
+    size_t outputs; /* floats that it writes at y */
+};
+
+enum { BIG = 80 };
+static const float *input;
+
+static heed_status run_matmul(const heed_context *context, float *y, const heed_workspace *workspace)
+{
+    return heed_matmul(context, HEED_TRANSPOSE, HEED_TRANSPOSE, BIG, BIG, BIG, 1.0f, input, BIG, input, BIG, 0.0f, y,
+                       BIG, workspace);
+}
+
+static heed_status query_matmul(const heed_context *context, size_t *bytes)
+{
+    return heed_matmul_workspace(context, HEED_TRANSPOSE, HEED_TRANSPOSE, BIG, BIG, BIG, bytes);
+}
+
+static heed_status run_ffn(const heed_context *context, float *y, const heed_workspace *workspace)
+{
+    return heed_ffn(context, &model.layer.ffn, TOKENS, input, D_MODEL, NULL, 0, y, D_MODEL, workspace);
+}
+
+static heed_status query_ffn(const heed_context *context, size_t *bytes)
+{
+    return heed_ffn_workspace(context, &model.layer.ffn, TOKENS, bytes);
+}
+
+/* Values that are no whole panels, so that they are packed as well; y holds the output, then the map. */
+static heed_attention_args big_attention(float *y)
+{
+    heed_attention_args a = HEED_ATTENTION_ARGS_INIT;
+    a.batch = 2;
+    a.n_heads = 2;
+    a.n_kv_heads = 1;
+    a.seq_q = 20;
+    a.seq_kv = 30;
+    a.head_dim = 8;
+    a.value_dim = 10;
+    a.q = (heed_heads){input, 320, 160, 8};
+    a.k = (heed_heads){input, 240, 0, 8};
+    a.v = (heed_heads){input, 300, 0, 10};
+    a.out = (heed_heads_out){y, 400, 200, 10};
+    a.map = (heed_heads_out){y + 800, 1200, 600, 30};
+    return a;
+}
+
+static heed_status run_attention(const heed_context *context, float *y, const heed_workspace *workspace)
+{
+    heed_attention_args a = big_attention(y);
+    return heed_attention(context, &a, workspace);
+}
+
+static heed_status query_attention(const heed_context *context, size_t *bytes)
+{
+    float unused[1];
+    heed_attention_args a = big_attention(unused);
+    a.map.data = unused;
+    return heed_attention_workspace(context, &a, bytes);
+}
+
+static heed_mha_args big_mha(float *y)
+{
+    heed_mha_args a = HEED_MHA_ARGS_INIT;
+    a.batch = 2;
+    a.seq_q = TOKENS;
+    a.x = input;
+    a.ldx = D_MODEL;
+    a.y = y;
+    a.ldy = D_MODEL;
+    return a;
+}
+
+static heed_status run_mha(const heed_context *context, float *y, const heed_workspace *workspace)
+{
+    heed_mha_args a = big_mha(y);
+    return heed_mha(context, &model.layer.attention, &a, workspace);
+}
+
+static heed_status query_mha(const heed_context *context, size_t *bytes)
+{
+    heed_mha_args a = big_mha(NULL);
+    return heed_mha_workspace(context, &model.layer.attention, &a, bytes);
+}
+
+static heed_encoder_args big_encoder(float *y)
+{
+    heed_encoder_args a = HEED_ENCODER_ARGS_INIT;
+    a.batch = 2;
+    a.seq = TOKENS;
+    a.x = input;
+    a.ldx = D_MODEL;
+    a.y = y;
+    a.ldy = D_MODEL;
+    return a;
+}
+
+static heed_status run_encoder(const heed_context *context, float *y, const heed_workspace *workspace)
+{
+    heed_encoder_args a = big_encoder(y);
+    return heed_encoder(context, 1, &model.layer.layer, &a, workspace);
+}
+
+static heed_status query_encoder(const heed_context *context, size_t *bytes)
+{
+    heed_encoder_args a = big_encoder(NULL);
+    return heed_encoder_workspace(context, 1, &model.layer.layer, &a, bytes);
+}
+
+static const struct allocating allocating[] = {
+    {"heed_matmul", run_matmul, query_matmul, BIG *BIG},
+    {"heed_ffn", run_ffn, query_ffn, TOKENS *D_MODEL},
+    {"heed_attention", run_attention, query_attention, 3200},
+    {"heed_mha", run_mha, query_mha, 2 * TOKENS *D_MODEL},
+    {"heed_encoder", run_encoder, query_encoder, 2 * TOKENS *D_MODEL},
+};
+
+static void fill_marks(size_t n, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = 12345.0f;
+}
+
+static int marks_stand(size_t n, const float *y)
+{
+    size_t i = 0;
+    while (i < n && y[i] == 12345.0f)
+        i++;
+    return i == n;
+}
+
+static void check_failing_allocations(const struct allocating *o, const heed_context *context, float *y)
+{
+    heap.calls = heap.fail_at = 0;
+    size_t live = heap.live;
+    CHECK(o->run(context, y, NULL) == HEED_OK);
+    size_t calls = heap.calls;
+    CHECK(calls > 0 && heap.live == live);
+    for (size_t i = 1; i <= calls; i++)
+        for (heap.persistent = 0; heap.persistent < 2; heap.persistent++) {
+            fill_marks(o->outputs, y);
+            heap.calls = 0;
+            heap.fail_at = i;
+            CHECK(o->run(context, y, NULL) == HEED_ERR_MEMORY);
+            CHECK(heap.calls >= i && heap.live == live);
+            check_that(marks_stand(o->outputs, y), "%s: output written", o->name);
+        }
+    heap.fail_at = 0;
+}
+
+/* Exactly the queried bytes, flush against a guard page on either side: the same bits, no allocation. */
+static void check_exact_workspace(const struct allocating *o, const heed_context *context, float *y)
+{
+    size_t bytes = 0;
+    float *want = buffer(o->outputs, 0);
+    CHECK(o->query(context, &bytes) == HEED_OK && bytes > 0);
+    CHECK(o->run(context, want, NULL) == HEED_OK);
+    for (int at_end = 0; at_end < 2; at_end++) {
+        heed_workspace workspace = {guarded_bytes(bytes, at_end), bytes};
+        memset(workspace.memory, 0xff, bytes);
+        heap.calls = 0;
+        CHECK(o->run(context, y, &workspace) == HEED_OK && heap.calls == 0);
+        check_same(1, o->outputs, y, 0, want, 0, o->name);
+    }
+}
+
+static void test_allocation(void)
+{
+    heed_context_options options = HEED_CONTEXT_OPTIONS_INIT;
+    heed_context *context = NULL;
+    float *numbers = buffer(BIG * BIG, 1), *y = buffer(BIG * BIG, 3);
+    options.allocator = (heed_allocator){counted_allocate, counted_release, NULL};
+    options.threads = 2;
+    seed(3);
+    fill_uniform(numbers, BIG * BIG, -1.0f, 1.0f);
+    input = numbers;
+    begin("heed_context_create without memory");
+    heap.fail_at = 1;
+    CHECK(heed_context_create(&context, &options) == HEED_ERR_MEMORY && context == NULL && heap.live == 0);
+    heap.fail_at = 0;
+    CHECK(heed_context_create(&context, &options) == HEED_OK && context && heap.live == 1);
+    end();
+    for (size_t i = 0; i < COUNT(allocating); i++) {
+        begin("%s without memory, and in a workspace of the exact size", allocating[i].name);
+        check_failing_allocations(&allocating[i], context, y);
+        check_exact_workspace(&allocating[i], context, y);
+        end();
+    }
+    heed_context_destroy(context);
+    begin("every allocation was released");
+    CHECK(heap.live == 0);
+    end();
+}
+
+int main(void)
+{
+    make_pristine();
+    arena = pristine;
+    make_model();
+    test_matmul();
+    test_weights();
+    test_open();
+    test_linear();
+    test_row_operator("heed_softmax", softmax);
+    test_row_operator("heed_activate", gelu);
+    test_row_operator("heed_l2_normalize", l2);
+    test_row_operator("heed_layernorm", layernorm);
+    test_row_values();
+    test_layernorm();
+    test_layernorm_aliases();
+    test_pool();
+    test_embed();
+    test_positions();
+    test_attention();
+    test_ffn();
+    test_mha();
+    test_encoder();
+    test_context();
+    test_allocation();
+    test_huge_batches();
+    test_index_overlaps();
+    return finish();
+}

@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: MIT
+ * Every operator on every table against float64 references with computed bounds, on random and adversarial
+ * input; exactly on small integers; and products against 6 sqrt(k) u, which sees what g(k) cannot.
+ */
+#include "reference.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static heed_context *context;
+static const struct inexact nothing = {NULL, NULL};
+
+static void finish_line(const char *operator_name, const char *table, double worst)
+{
+    note("%s on %s: worst error is %.3f of its bound", operator_name, table, worst);
+    end();
+    reference_release();
+}
+
+/* ---- rows ---- */
+
+/* Lengths of rows: all short ones, then around every boundary of the canonical order. */
+static const size_t long_rows[] = {127,  128,  129,  130,  255,  256,  257,  511,  512, 513,
+                                   1000, 2047, 4095, 4096, 4097, 4100, 8191, 8192, 8193};
+#define SHORT_ROWS 70
+#define LONGEST_ROW 8193
+
+static size_t row_lengths(void)
+{
+    return SHORT_ROWS + (quick() ? 4 : COUNT(long_rows));
+}
+
+static size_t row_length(size_t index)
+{
+    return index < SHORT_ROWS ? index + 1 : long_rows[index - SHORT_ROWS + (quick() ? 11 : 0)];
+}
+
+enum pattern {
+    ROW_GAUSSIAN,
+    ROW_WIDE,
+    ROW_OFFSET,
+    ROW_FAR_OFFSET,
+    ROW_CONSTANT,
+    ROW_SPIKE,
+    ROW_RAMP,
+    ROW_ALTERNATING,
+    ROW_SUBNORMAL,
+    ROW_SMALL,
+    ROW_LARGE,
+    ROW_PATTERNS
+};
+
+static void fill_row(enum pattern pattern, size_t n, float *x)
+{
+    float constant = uniform(-1e6f, 1e6f);
+    size_t spike = random_below(n);
+    for (size_t i = 0; i < n; i++) {
+        float g = gaussian();
+        const float values[ROW_PATTERNS] = {
+            [ROW_GAUSSIAN] = g,
+            [ROW_WIDE] = 100.0f * g,
+            [ROW_OFFSET] = 1000.0f + g,
+            [ROW_FAR_OFFSET] = -1e6f + g,
+            [ROW_CONSTANT] = constant,
+            [ROW_SPIKE] = i == spike ? 5000.0f : g,
+            [ROW_RAMP] = -0.5f * (float)i,
+            [ROW_ALTERNATING] = i % 2 ? 1.0f : -1.0f,
+            [ROW_SUBNORMAL] = g * 0x1p-140f,
+            [ROW_SMALL] = g * 1e-12f,
+            [ROW_LARGE] = g * 1e15f,
+        };
+        x[i] = values[pattern];
+    }
+}
+
+static void test_softmax(const struct heed_kernels *table)
+{
+    double worst = 0.0;
+    float *x = buffer(LONGEST_ROW, 3), *y = buffer(LONGEST_ROW, 1);
+    seed(1);
+    begin("%s softmax within its bound", table->name);
+    for (size_t l = 0; l < row_lengths(); l++)
+        for (int p = 0; p < ROW_PATTERNS; p++) {
+            size_t n = row_length(l);
+            fill_row((enum pattern)p, n, x);
+            CHECK(heed_softmax(context, 1, n, x, n, y, n) == HEED_OK);
+            check_inexact(1, n, y, n, reference_softmax(1, n, x, n), "softmax", &worst);
+            reference_release();
+        }
+    finish_line("softmax", table->name, worst);
+}
+
+static void check_layernorm(size_t n, enum pattern pattern, float eps, int with_vectors, float *memory, double *worst)
+{
+    float *x = memory, *y = x + LONGEST_ROW, *scale = y + LONGEST_ROW, *shift = scale + LONGEST_ROW;
+    heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
+    fill_row(pattern, n, x);
+    fill_uniform(scale, n, -2.0f, 2.0f);
+    fill_uniform(shift, n, -1.0f, 1.0f);
+    options.eps = eps;
+    options.scale = with_vectors ? scale : NULL;
+    options.shift = with_vectors ? shift : NULL;
+    CHECK(heed_layernorm(context, 1, n, x, n, &options, y, n) == HEED_OK);
+    struct inexact want = reference_layernorm(1, n, inexact_rows(1, n, x, n), options.scale, options.shift, eps);
+    check_inexact(1, n, y, n, want, "layernorm", worst);
+    reference_release();
+}
+
+static void test_layernorm(const struct heed_kernels *table)
+{
+    static const float eps[] = {1e-5f, 0.0f, 1e-12f};
+    double worst = 0.0;
+    float *memory = buffer(4 * LONGEST_ROW, 5);
+    seed(2);
+    begin("%s layernorm within its bound", table->name);
+    for (size_t l = 0; l < row_lengths(); l++)
+        for (int p = 0; p < ROW_PATTERNS; p++)
+            check_layernorm(row_length(l), (enum pattern)p, eps[(l + (size_t)p) % COUNT(eps)], (int)(l % 3 > 0), memory,
+                            &worst);
+    finish_line("layernorm", table->name, worst);
+}
+
+/* The sum is a plain float addition; everything after it is LayerNorm of that sum. */
+static void test_residual(const struct heed_kernels *table)
+{
+    enum { ROWS = 3, MOST = 300 };
+    double worst = 0.0;
+    float *x = buffer(ROWS * MOST, 1), *r = buffer(ROWS * MOST, 2), *sum = buffer(ROWS * MOST, 3);
+    float *want = buffer(ROWS * MOST, 0), *y = buffer(ROWS * MOST, 4);
+    seed(3);
+    begin("%s layernorm of a sum", table->name);
+    for (size_t n = 1; n <= MOST; n += n < 40 ? 1 : 37) {
+        heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
+        fill_uniform(x, ROWS * n, -3.0f, 3.0f);
+        fill_uniform(r, ROWS * n, -300.0f, 300.0f);
+        for (size_t i = 0; i < ROWS * n; i++)
+            want[i] = x[i] + r[i];
+        options.residual = r;
+        options.ld_residual = n;
+        options.sum = sum;
+        options.ld_sum = n;
+        CHECK(heed_layernorm(context, ROWS, n, x, n, &options, y, n) == HEED_OK);
+        check_same(ROWS, n, sum, n, want, n, "sum");
+        struct inexact normal = reference_layernorm(ROWS, n, inexact_rows(ROWS, n, want, n), NULL, NULL, options.eps);
+        check_inexact(ROWS, n, y, n, normal, "layernorm", &worst);
+        options.sum = NULL;
+        CHECK(heed_layernorm(context, ROWS, n, x, n, &options, x, n) == HEED_OK);
+        check_same(ROWS, n, x, n, y, n, "in place, without the sum");
+        reference_release();
+    }
+    finish_line("layernorm of a sum", table->name, worst);
+}
+
+static void test_activations(const struct heed_kernels *table)
+{
+    static const char *const names[] = {"none", "relu", "gelu erf", "gelu tanh"};
+    static const float special[] = {0.0f,    -0.0f,  0x1p-149f,       -0x1p-149f,      0x1p-126f, 1e-20f,
+                                    -1e-20f, 5.5f,   -5.5f,           -13.0f,          13.0f,     -40.0f,
+                                    1e10f,   -1e10f, 0x1.fffffep127f, -0x1.fffffep127f};
+    size_t n = quick() ? 2000 : 40000;
+    float *x = buffer(n, 1), *y = buffer(n, 2);
+    seed(4);
+    for (size_t i = 0; i < n; i++)
+        x[i] = i < COUNT(special) ? special[i]
+               : i % 3            ? uniform(-15.0f, 15.0f)
+                                  : ldexpf(gaussian(), (int)(i % 120) - 100);
+    for (int a = 0; a < 4; a++) {
+        double worst = 0.0;
+        begin("%s activation %s within its bound", table->name, names[a]);
+        CHECK(heed_activate(context, (heed_activation)a, 1, n, x, n, y, n) == HEED_OK);
+        check_inexact(1, n, y, n, reference_activate((heed_activation)a, n, inexact_rows(1, n, x, n)), names[a],
+                      &worst);
+        finish_line(names[a], table->name, worst);
+    }
+}
+
+static void test_l2_and_pool(const struct heed_kernels *table)
+{
+    double worst = 0.0;
+    float *x = buffer(LONGEST_ROW, 1), *y = buffer(LONGEST_ROW, 2);
+    seed(5);
+    begin("%s l2 norm and pooling within their bounds", table->name);
+    for (size_t l = 0; l < row_lengths(); l++)
+        for (int p = ROW_GAUSSIAN; p <= ROW_ALTERNATING; p++) {
+            size_t n = row_length(l);
+            float eps = p % 2 ? 0.0f : 1e-12f;
+            fill_row((enum pattern)p, n, x);
+            CHECK(heed_l2_normalize(context, 1, n, eps, x, n, y, n) == HEED_OK);
+            check_inexact(1, n, y, n, reference_l2(1, n, eps, x, n), "l2", &worst);
+            size_t cols = l % 7 + 1, rows = n / cols;
+            const size_t offsets[] = {0, rows};
+            CHECK(heed_pool(context, HEED_POOLING_MEAN, 1, offsets, cols, x, cols, y, cols) == HEED_OK);
+            if (rows > 0)
+                check_inexact(1, cols, y, cols, reference_mean(rows, cols, x, cols), "mean", &worst);
+            CHECK(heed_pool(context, HEED_POOLING_FIRST, 1, offsets, cols, x, cols, y, cols) == HEED_OK);
+            if (rows > 0)
+                check_same(1, cols, y, cols, x, cols, "first");
+            reference_release();
+        }
+    finish_line("l2 norm and pooling", table->name, worst);
+}
+
+/* Rows are added as floats, in the order of the tables. */
+static void test_embedding(const struct heed_kernels *table)
+{
+    enum { ROWS = 11, COLS = 67, TOKENS = 9, TABLES = 3 };
+    float *rows[TABLES], *y = buffer(TOKENS * COLS, 3), *want = buffer(TOKENS * COLS, 0);
+    int32_t ids[TOKENS];
+    const size_t offsets[] = {0, 4, 4, TOKENS};
+    heed_embedding_table tables[TABLES];
+    seed(6);
+    begin("%s embedding exactly", table->name);
+    for (size_t i = 0; i < TABLES; i++) {
+        rows[i] = buffer(ROWS * COLS, i);
+        fill_uniform(rows[i], ROWS * COLS, -1.0f, 1.0f);
+        tables[i] = (heed_embedding_table){rows[i], ROWS, COLS, i == 1 ? NULL : ids, 2};
+    }
+    for (size_t i = 0; i < TOKENS; i++)
+        ids[i] = (int32_t)random_below(ROWS);
+    for (size_t cols = 1; cols <= COLS; cols++) {
+        for (size_t i = 0; i < TOKENS; i++)
+            for (size_t j = 0; j < cols; j++) {
+                size_t position = 2 + (i < 4 ? i : i - 4), id = (size_t)ids[i];
+                want[i * COLS + j] = rows[0][id * COLS + j] + rows[1][position * COLS + j] + rows[2][id * COLS + j];
+            }
+        CHECK(heed_embed(context, TOKENS, cols, TABLES, tables, 3, offsets, y, COLS) == HEED_OK);
+        check_same(TOKENS, cols, y, COLS, want, COLS, "embedding");
+    }
+    end();
+}
+
+/* ---- products ---- */
+
+static void fill_product(size_t n, int wide, float *x)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = wide ? ldexpf(gaussian(), (int)random_below(40) - 20) : gaussian();
+}
+
+/* A random problem of the given size with gaps between rows, in its own buffers. */
+static struct matmul_problem random_problem(size_t m, size_t n, size_t k, unsigned variant)
+{
+    static const float alphas[] = {1.0f, -0.5f, 1.25f}, betas[] = {0.0f, 1.0f, -2.0f};
+    struct matmul_problem p = {.transpose_a = (heed_transpose)(variant % 2),
+                               .transpose_b = (heed_transpose)(variant / 2 % 2),
+                               .m = m,
+                               .n = n,
+                               .k = k,
+                               .alpha = alphas[variant % 3],
+                               .beta = betas[variant / 3 % 3]};
+    p.lda = (variant % 2 ? m : k) + variant % 3;
+    p.ldb = (variant / 2 % 2 ? k : n) + variant % 5;
+    p.ldc = n + variant % 4;
+    size_t a_size = (variant % 2 ? k : m) * p.lda, b_size = (variant / 2 % 2 ? n : k) * p.ldb;
+    float *a = buffer(a_size, 1), *b = buffer(b_size, 2), *c = buffer(m * p.ldc, 3);
+    fill_product(a_size, variant % 7 == 6, a);
+    fill_product(b_size, variant % 7 == 6, b);
+    fill_product(m * p.ldc, 0, c);
+    p.a = a;
+    p.b = b;
+    p.c = c;
+    return p;
+}
+
+static void run_matmul(const struct matmul_problem *p, float *c)
+{
+    if (p->m * p->ldc > 0)
+        memcpy(c, p->c, p->m * p->ldc * sizeof *c);
+    CHECK(heed_matmul(context, p->transpose_a, p->transpose_b, p->m, p->n, p->k, p->alpha, p->a, p->lda, p->b, p->ldb,
+                      p->beta, c, p->ldc, NULL) == HEED_OK);
+}
+
+static void test_matmul(const struct heed_kernels *table)
+{
+    static const size_t sizes[][3] = {{1, 1, 1},    {1, 1, 0},     {3, 5, 2},      {7, 17, 9},     {13, 33, 31},
+                                      {16, 16, 16}, {25, 65, 64},  {6, 64, 300},   {1, 100, 1000}, {50, 3, 4097},
+                                      {97, 63, 40}, {30, 130, 77}, {3, 20, 10000}, {9, 257, 33}};
+    double worst = 0.0;
+    seed(7);
+    begin("%s matmul within its bound", table->name);
+    for (size_t s = 0; s < COUNT(sizes); s++)
+        for (unsigned variant = 0; variant < (quick() ? 4u : 36u); variant++) {
+            if (variant >= 12 && sizes[s][0] * sizes[s][1] * sizes[s][2] > 100000)
+                break;
+            struct matmul_problem p = random_problem(sizes[s][0], sizes[s][1], sizes[s][2], variant);
+            float *c = buffer(p.m * p.ldc, 5);
+            run_matmul(&p, c);
+            check_inexact(p.m, p.n, c, p.ldc, reference_matmul(&p), "matmul", &worst);
+            reference_release();
+            release_all();
+        }
+    finish_line("matmul", table->name, worst);
+}
+
+/* Rounding errors are independent enough that 6 sqrt(k) u holds on fixed seeds; a lost term does not. */
+static void test_tripwire(const struct heed_kernels *table)
+{
+    static const size_t depths[] = {4, 16, 64, 256, 1024, 4096, 16384};
+    double worst = 0.0;
+    seed(8);
+    begin("%s matmul within 6 sqrt(k) u", table->name);
+    for (size_t d = 0; d < COUNT(depths) - (quick() ? 2 : 0); d++) {
+        struct matmul_problem p = random_problem(9, 35, depths[d], 0);
+        float *c = buffer(p.m * p.ldc, 0);
+        p.alpha = 1.0f;
+        run_matmul(&p, c);
+        struct inexact want = reference_matmul(&p);
+        double shrink = 6.0 * sqrt((double)p.k) * UNIT / gamma_of((double)p.k + 2);
+        for (size_t i = 0; i < p.m * p.n; i++)
+            want.error[i] *= shrink;
+        check_inexact(p.m, p.n, c, p.ldc, want, "matmul", &worst);
+        reference_release();
+        release_all();
+    }
+    finish_line("matmul tripwire", table->name, worst);
+}
+
+/* Integers whose sums stay below 2^24 make every order exact: bound 0. */
+static void check_exact_matmul(size_t m, size_t n, size_t k, unsigned variant)
+{
+    static const float alphas[] = {1.0f, -1.0f, 2.0f, 0.5f, 0.0f}, betas[] = {0.0f, 1.0f, -2.0f, 0.5f};
+    struct matmul_problem p = random_problem(m, n, k, variant);
+    size_t a_size = (p.transpose_a ? k : m) * p.lda, b_size = (p.transpose_b ? n : k) * p.ldb;
+    float *a = buffer(a_size, 4), *b = buffer(b_size, 7), *c = buffer(m * p.ldc, 9);
+    double worst = 0.0;
+    p.alpha = alphas[variant % COUNT(alphas)];
+    p.beta = betas[variant % COUNT(betas)];
+    fill_integers(a, a_size, 31);
+    fill_integers(b, b_size, 31);
+    fill_integers((float *)(uintptr_t)p.c, m * p.ldc, 1000);
+    p.a = a;
+    p.b = b;
+    run_matmul(&p, c);
+    struct inexact want = reference_matmul(&p);
+    memset(want.error, 0, m * n * sizeof *want.error);
+    check_inexact(m, n, c, p.ldc, want, "integers", &worst);
+    for (size_t i = 0; i < m; i++)
+        check_same(1, p.ldc - n, c + i * p.ldc + n, 1, p.c + i * p.ldc + n, 1, "gap");
+    reference_release();
+    release_all();
+}
+
+static void test_exact_matmul(const struct heed_kernels *table)
+{
+    static const size_t ms[] = {1, 2, 5, 7, 13, 49}, ns[] = {1, 15, 16, 17, 33, 65, 129};
+    static const size_t ks[] = {0, 1, 2, 3, 16, 31, 100, 257, 1000, 4099};
+    unsigned variant = 0;
+    seed(9);
+    begin("%s matmul exactly on integers", table->name);
+    for (size_t i = 0; i < COUNT(ms); i++)
+        for (size_t j = 0; j < COUNT(ns); j++)
+            for (size_t l = 0; l < COUNT(ks) - (quick() ? 3 : 0); l++)
+                check_exact_matmul(ms[i], ns[j], ks[l], variant++);
+    end();
+}
+
+static void check_linear(size_t m, size_t in, size_t out, unsigned variant, int integers, double *worst)
+{
+    float *x = buffer(m * in, 1), *w = buffer(in * out, 0), *bias = buffer(out, 3), *r = buffer(m * out, 2);
+    float *y = buffer(m * out, 5);
+    heed_linear_options options = HEED_LINEAR_OPTIONS_INIT;
+    options.activation = integers ? (heed_activation)(variant % 2) : (heed_activation)(variant % 4);
+    options.bias = variant % 3 ? bias : NULL;
+    options.residual = variant % 5 ? r : NULL;
+    options.ld_residual = out;
+    float *const operands[] = {x, w, bias, r};
+    const size_t counts[] = {m * in, in * out, out, m * out};
+    for (int i = 0; i < 4; i++)
+        integers ? fill_integers(operands[i], counts[i], 31) : fill_product(counts[i], variant % 7 == 6, operands[i]);
+    CHECK(heed_linear(context, m, x, in, packed(in, out, w), &options, y, out) == HEED_OK);
+    struct inexact residual = options.residual ? inexact_rows(m, out, r, out) : nothing;
+    struct inexact want =
+        reference_linear(m, in, out, inexact_rows(m, in, x, in), w, options.bias, options.activation, residual);
+    if (integers)
+        memset(want.error, 0, m * out * sizeof *want.error);
+    check_inexact(m, out, y, out, want, integers ? "linear on integers" : "linear", worst);
+    reference_release();
+    release_all();
+}
+
+static void test_linear(const struct heed_kernels *table)
+{
+    static const size_t sizes[][3] = {{1, 1, 1},    {1, 0, 5},     {4, 3, 2},      {7, 9, 17},    {13, 31, 33},
+                                      {16, 16, 16}, {25, 64, 65},  {6, 300, 64},   {1, 1000, 97}, {11, 2049, 3},
+                                      {97, 40, 63}, {30, 77, 130}, {100, 33, 200}, {2, 129, 300}};
+    double worst = 0.0;
+    seed(10);
+    begin("%s linear within its bound, and exactly on integers", table->name);
+    for (size_t s = 0; s < COUNT(sizes); s++)
+        for (unsigned variant = 0; variant < (quick() ? 3u : 12u); variant++) {
+            check_linear(sizes[s][0], sizes[s][1], sizes[s][2], variant, 0, &worst);
+            check_linear(sizes[s][0], sizes[s][1], sizes[s][2], variant, 1, &worst);
+        }
+    finish_line("linear", table->name, worst);
+}
+
+/* ---- attention ---- */
+
+struct attention_case {
+    size_t batch, heads, kv_heads, seq_q, seq_kv, head_dim, value_dim;
+    heed_causal causal;
+    heed_mask_type mask;
+    int lengths, map;
+    float magnitude; /* of q: scores reach its square or so times sqrt(head_dim) */
+};
+
+static const struct attention_case attention_cases[] = {
+    {1, 1, 1, 1, 1, 1, 1, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1.0f},
+    {2, 3, 3, 5, 7, 4, 4, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1.0f},
+    {2, 4, 2, 9, 17, 16, 8, HEED_CAUSAL_TOP_LEFT, HEED_MASK_NONE, 1, 1, 3.0f},
+    {1, 6, 1, 13, 31, 33, 17, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_NONE, 0, 1, 3.0f},
+    {3, 2, 1, 20, 12, 8, 5, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_BOOLEAN, 1, 1, 2.0f},
+    {2, 2, 2, 7, 50, 64, 64, HEED_CAUSAL_NONE, HEED_MASK_ADDITIVE, 1, 1, 1.0f},
+    {1, 2, 2, 3, 255, 32, 16, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 2.0f},
+    {1, 2, 2, 3, 256, 32, 16, HEED_CAUSAL_NONE, HEED_MASK_ADDITIVE, 0, 1, 2.0f},
+    {1, 2, 1, 3, 257, 32, 24, HEED_CAUSAL_NONE, HEED_MASK_BOOLEAN, 0, 1, 2.0f},
+    {1, 1, 1, 60, 600, 16, 16, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_NONE, 0, 1, 2.0f},
+    {1, 1, 1, 300, 300, 24, 16, HEED_CAUSAL_TOP_LEFT, HEED_MASK_NONE, 0, 0, 1.0f},
+    {1, 2, 1, 5, 1500, 64, 33, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 10.0f},
+    {1, 1, 1, 4, 700, 64, 64, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1000.0f},
+    {1, 1, 1, 4, 700, 64, 64, HEED_CAUSAL_NONE, HEED_MASK_ADDITIVE, 0, 1, 1000.0f},
+    {1, 1, 1, 4, 300, 16, 16, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1e-20f},
+    {1, 2, 2, 2, 9, 0, 3, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1.0f},
+    {1, 1, 1, 2, 5, 7, 130, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1.0f},
+};
+
+static const void *random_mask(const struct attention_case *a)
+{
+    size_t n = a->heads * a->seq_q * a->seq_kv;
+    float *x = buffer(n, 0);
+    if (a->mask == HEED_MASK_BOOLEAN) {
+        unsigned char *boolean = (unsigned char *)x;
+        for (size_t i = 0; i < n; i++)
+            boolean[i] = (unsigned char)(random_below(4) != 0 ? 1 + random_below(255) : 0);
+        return boolean;
+    }
+    for (size_t i = 0; i < n; i++)
+        x[i] = random_below(5) == 0 ? -INFINITY : uniform(-8.0f, 2.0f);
+    return x;
+}
+
+/* Head-major tensors in buffers that release_all frees; the mask is broadcast over the batch. */
+static heed_attention_args random_attention(const struct attention_case *a)
+{
+    heed_attention_args args = HEED_ATTENTION_ARGS_INIT;
+    size_t q_size = a->seq_q * a->head_dim, k_size = a->seq_kv * a->head_dim, v_size = a->seq_kv * a->value_dim;
+    size_t out_size = a->seq_q * a->value_dim, map_size = a->seq_q * a->seq_kv;
+    float *q = buffer(a->batch * a->heads * q_size, 1), *k = buffer(a->batch * a->kv_heads * k_size, 2);
+    float *v = buffer(a->batch * a->kv_heads * v_size, 3);
+    fill_uniform(q, a->batch * a->heads * q_size, -a->magnitude, a->magnitude);
+    fill_uniform(k, a->batch * a->kv_heads * k_size, -2.0f, 2.0f);
+    fill_uniform(v, a->batch * a->kv_heads * v_size, -1.0f, 1.0f);
+    args.batch = a->batch;
+    args.n_heads = a->heads;
+    args.n_kv_heads = a->kv_heads;
+    args.seq_q = a->seq_q;
+    args.seq_kv = a->seq_kv;
+    args.head_dim = a->head_dim;
+    args.value_dim = a->value_dim;
+    args.q = (heed_heads){q, a->heads * q_size, q_size, a->head_dim};
+    args.k = (heed_heads){k, a->kv_heads * k_size, k_size, a->head_dim};
+    args.v = (heed_heads){v, a->kv_heads * v_size, v_size, a->value_dim};
+    args.out = (heed_heads_out){buffer(a->batch * a->heads * out_size, 4), a->heads * out_size, out_size, a->value_dim};
+    if (a->map)
+        args.map =
+            (heed_heads_out){buffer(a->batch * a->heads * map_size, 5), a->heads * map_size, map_size, a->seq_kv};
+    args.causal = a->causal;
+    if (a->mask != HEED_MASK_NONE)
+        args.mask = (heed_mask){random_mask(a), a->mask, 0, map_size, a->seq_kv};
+    return args;
+}
+
+static void test_attention(const struct heed_kernels *table)
+{
+    double worst = 0.0, worst_map = 0.0;
+    seed(11);
+    begin("%s attention within its bound", table->name);
+    for (size_t c = 0; c < COUNT(attention_cases); c++) {
+        const struct attention_case *a = &attention_cases[c];
+        heed_attention_args args = random_attention(a);
+        size_t lengths[4];
+        for (size_t b = 0; b < a->batch; b++)
+            lengths[b] = random_below(a->seq_kv + 1);
+        args.kv_lengths = a->lengths ? lengths : NULL;
+        struct inexact map, out = reference_attention_of(&args, &map);
+        size_t rows = a->batch * a->heads * a->seq_q;
+        CHECK(heed_attention(context, &args, NULL) == HEED_OK);
+        check_inexact(rows, a->value_dim, args.out.data, a->value_dim, out, "attention", &worst);
+        if (a->map)
+            check_inexact(rows, a->seq_kv, args.map.data, a->seq_kv, map, "map", &worst_map);
+        reference_release();
+        release_all();
+    }
+    note("attention map on %s: worst error is %.3f of its bound", table->name, worst_map);
+    finish_line("attention", table->name, worst);
+}
+
+/* q = 0 makes all weights 1 and their sum n exactly; with integers only the product with 1 / n rounds. */
+static void test_exact_attention(const struct heed_kernels *table)
+{
+    static const size_t keys[] = {1, 2, 3, 15, 16, 17, 64, 100, 255, 256, 257, 511, 512, 513, 1024};
+    double worst = 0.0;
+    seed(12);
+    begin("%s attention exactly on equal scores", table->name);
+    for (size_t c = 0; c < COUNT(keys); c++)
+        for (unsigned causal = 0; causal < 2; causal++) {
+            const struct attention_case a = {
+                1, 2, 1,   7, keys[c], 5, 18, causal ? HEED_CAUSAL_BOTTOM_RIGHT : HEED_CAUSAL_NONE, HEED_MASK_NONE,
+                0, 1, 0.0f};
+            heed_attention_args args = random_attention(&a);
+            float *v = (float *)(uintptr_t)args.v.data;
+            fill_integers(v, a.seq_kv * a.value_dim, 100);
+            struct inexact out = inexact_new(a.heads * a.seq_q * a.value_dim);
+            for (size_t i = 0; i < a.heads * a.seq_q; i++) {
+                size_t row = i % a.seq_q, seen = causal ? row + a.seq_kv + 1 : a.seq_kv + a.seq_q;
+                seen = seen < a.seq_q ? 0 : seen - a.seq_q;
+                for (size_t d = 0; d < a.value_dim; d++) {
+                    double sum = 0.0;
+                    for (size_t j = 0; j < seen; j++)
+                        sum += (double)v[j * a.value_dim + d];
+                    out.value[i * a.value_dim + d] = seen ? (double)((float)sum * (1.0f / (float)seen)) : 0.0;
+                }
+            }
+            CHECK(heed_attention(context, &args, NULL) == HEED_OK);
+            check_inexact(a.heads * a.seq_q, a.value_dim, args.out.data, a.value_dim, out, "attention", &worst);
+            reference_release();
+            release_all();
+        }
+    end();
+}
+
+/* ---- layers ---- */
+
+static const struct layer_problem layer_problems[] = {
+    {.d_model = 24,
+     .d_ff = 40,
+     .n_heads = 3,
+     .n_kv_heads = 3,
+     .head_dim = 8,
+     .value_dim = 8,
+     .activation = HEED_ACTIVATION_RELU,
+     .order = HEED_NORM_POST,
+     .eps = 1e-5f},
+    {.d_model = 32,
+     .d_ff = 65,
+     .n_heads = 4,
+     .n_kv_heads = 2,
+     .head_dim = 8,
+     .value_dim = 5,
+     .activation = HEED_ACTIVATION_GELU_ERF,
+     .order = HEED_NORM_PRE,
+     .eps = 1e-12f},
+    {.d_model = 17,
+     .d_ff = 33,
+     .n_heads = 2,
+     .n_kv_heads = 1,
+     .head_dim = 7,
+     .value_dim = 16,
+     .activation = HEED_ACTIVATION_GELU_TANH,
+     .order = HEED_NORM_POST,
+     .eps = 1e-5f},
+};
+
+static void check_ffn_and_mha(const struct layer_problem *p, const struct packed_layer *l, double *worst)
+{
+    enum { BATCH = 2, TOKENS = 5, KEYS = 9 };
+    size_t d = p->d_model, n = BATCH * TOKENS;
+    float *x = buffer(n * d, 1), *memory = buffer(BATCH * KEYS * d, 2), *y = buffer(n * d, 3);
+    fill_uniform(x, n * d, -2.0f, 2.0f);
+    fill_uniform(memory, BATCH * KEYS * d, -2.0f, 2.0f);
+    struct inexact exact_x = inexact_rows(n, d, x, d);
+    CHECK(heed_ffn(context, &l->ffn, n, x, d, x, d, y, d, NULL) == HEED_OK);
+    check_inexact(n, d, y, d, reference_ffn(p, n, exact_x, exact_x), "ffn", worst);
+    heed_mha_args args = HEED_MHA_ARGS_INIT;
+    args.batch = BATCH;
+    args.seq_q = TOKENS;
+    args.seq_kv = KEYS;
+    args.x = x;
+    args.memory = memory;
+    args.y = y;
+    args.ldx = args.ld_memory = args.ldy = d;
+    args.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+    CHECK(heed_mha(context, &l->attention, &args, NULL) == HEED_OK);
+    check_inexact(n, d, y, d, reference_mha(p, &args, exact_x, inexact_rows(BATCH * KEYS, d, memory, d), nothing),
+                  "cross-attention", worst);
+}
+
+static void check_layer(const struct layer_problem *p, const struct packed_layer *l, double *worst)
+{
+    const size_t offsets[] = {0, 1, 8, 8, 20};
+    size_t d = p->d_model, n = offsets[4];
+    float *x = buffer(n * d, 1), *y = buffer(n * d, 3);
+    fill_uniform(x, n * d, -2.0f, 2.0f);
+    heed_encoder_args args = HEED_ENCODER_ARGS_INIT;
+    heed_mha_args mha = HEED_MHA_ARGS_INIT;
+    args.batch = mha.batch = 4;
+    args.seq = mha.seq_q = 12;
+    args.offsets = mha.offsets = offsets;
+    args.x = x;
+    args.y = y;
+    args.ldx = args.ldy = d;
+    CHECK(heed_encoder(context, 1, &l->layer, &args, NULL) == HEED_OK);
+    check_inexact(n, d, y, d, reference_layer(p, &mha, n, inexact_rows(n, d, x, d)), "encoder layer", worst);
+}
+
+static void test_layers(const struct heed_kernels *table)
+{
+    double worst = 0.0;
+    seed(13);
+    begin("%s feed-forward, multi-head attention and encoder layer within their bounds", table->name);
+    for (size_t i = 0; i < COUNT(layer_problems); i++) {
+        struct layer_problem p = layer_problems[i];
+        struct packed_layer l;
+        random_layer(&p);
+        pack_layer(&l, &p);
+        check_ffn_and_mha(&p, &l, &worst);
+        check_layer(&p, &l, &worst);
+        reference_release();
+        release_all();
+    }
+    finish_line("layers", table->name, worst);
+}
+
+/* ---- positions: in double, the same on every table ---- */
+
+static void test_positions(void)
+{
+    static const struct {
+        size_t first, n, cols;
+        double base;
+    } cases[] = {{0, 50, 64, 10000.0},           {0, 5, 7, 10000.0}, {4095, 3, 512, 10000.0}, {1000000, 4, 33, 10000.0},
+                 {0x7ffffff0u, 16, 10, 10000.0}, {7, 9, 1, 1.0},     {123, 5, 20, 1e300},     {31, 5, 20, 500000.0}};
+    double worst = 0.0;
+    begin("sinusoidal positions within their bound");
+    for (size_t c = 0; c < COUNT(cases); c++) {
+        size_t cols = cases[c].cols;
+        float *y = buffer(cases[c].n * cols, 1);
+        CHECK(heed_sinusoidal_positions(NULL, cases[c].first, cases[c].n, cols, cases[c].base, y, cols) == HEED_OK);
+        check_inexact(cases[c].n, cols, y, cols, reference_positions(cases[c].first, cases[c].n, cols, cases[c].base),
+                      "positions", &worst);
+    }
+    finish_line("positions", "all tables", worst);
+}
+
+static void test_table(const struct heed_kernels *table)
+{
+    static void (*const tests[])(const struct heed_kernels *) = {
+        test_softmax,   test_layernorm,       test_residual, test_activations,  test_l2_and_pool,
+        test_embedding, test_matmul,          test_tripwire, test_exact_matmul, test_linear,
+        test_attention, test_exact_attention, test_layers};
+    context = context_on(table, 1);
+    for (size_t i = 0; i < COUNT(tests); i++) {
+        tests[i](table);
+        release_all();
+    }
+    heed_context_destroy(context);
+}
+
+int main(void)
+{
+    for_each_table(test_table);
+    test_positions();
+    return finish();
+}
