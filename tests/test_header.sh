@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 {
     echo '#include <heed.h>'
     sed -n 's/^#define \(HEED_[A-Z0-9_]*_INIT\).*/\1/p' "$srcdir/include/heed.h" | while read -r macro; do
-        type=$(echo "$macro" | sed 's/_INIT$//' | tr 'A-Z' 'a-z')
+        type=$(echo "$macro" | sed 's/_INIT$//' | tr '[:upper:]' '[:lower:]')
         echo "$type make_$type(void);"
         echo "$type make_$type(void) { $type x = $macro; return x; }"
     done

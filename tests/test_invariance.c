@@ -1,0 +1,662 @@
+/* SPDX-License-Identifier: MIT
+ * The bits of every operator do not depend on threads, executor, alignment, strides, batch or layout,
+ * and all tables of a class agree; also under concurrent calls, inside a parallel region and after fork.
+ */
+#include "reference.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* How an operator is called: where its operands lie and which part of the batch it gets. */
+struct setting {
+    const heed_context *context;
+    size_t offset, gap;  /* floats: from 64-byte alignment, and between rows */
+    size_t first, units; /* rows, or sequences */
+};
+
+/* A matrix with the same values wherever it lies. */
+static float *matrix(const struct setting *s, size_t rows, size_t cols, uint64_t salt)
+{
+    float *x = buffer(rows * (cols + s->gap) + 1, s->offset);
+    seed(salt);
+    for (size_t i = 0; i < rows; i++)
+        fill_uniform(x + i * (cols + s->gap), cols, -1.5f, 1.5f);
+    return x;
+}
+
+static void copy_out(const struct setting *s, size_t rows, size_t cols, const float *y, float *out)
+{
+    for (size_t i = 0; i < rows; i++)
+        memcpy(out + i * cols, y + i * (cols + s->gap), cols * sizeof *out);
+}
+
+static void ok(heed_status status, const char *what)
+{
+    check_that(status == HEED_OK, "%s: %s", what, heed_status_string(status));
+}
+
+/* ---- operators on rows ---- */
+
+enum { ROWS = 96, INNER = 75, COLS = 83, WIDE = 700, LAYER_ROWS = 96 };
+
+static void run_matmul(const struct setting *s, float *out)
+{
+    float *a = matrix(s, ROWS, INNER, 1), *b = matrix(s, INNER, COLS, 2), *c = matrix(s, ROWS, COLS, 3);
+    c += s->first * (COLS + s->gap);
+    ok(heed_matmul(s->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->units, COLS, INNER, 0.75f,
+                   a + s->first * (INNER + s->gap), INNER + s->gap, b, COLS + s->gap, -0.5f, c, COLS + s->gap, NULL),
+       "matmul");
+    copy_out(s, s->units, COLS, c, out);
+}
+
+static void run_matmul_transposed(const struct setting *s, float *out)
+{
+    float *a = matrix(s, INNER, ROWS, 1), *b = matrix(s, COLS, INNER, 2), *c = matrix(s, ROWS, COLS, 3);
+    ok(heed_matmul(s->context, HEED_TRANSPOSE, HEED_TRANSPOSE, s->units, COLS, INNER, 1.0f, a + s->first, ROWS + s->gap,
+                   b, INNER + s->gap, 0.0f, c, COLS + s->gap, NULL),
+       "transposed matmul");
+    copy_out(s, s->units, COLS, c, out);
+}
+
+static void run_linear(const struct setting *s, float *out)
+{
+    const struct setting dense = {s->context, s->offset, 0, 0, 0};
+    float *x = matrix(s, ROWS, INNER, 4), *w = matrix(&dense, INNER, COLS, 5), *r = matrix(s, ROWS, COLS, 6);
+    float *y = matrix(s, ROWS, COLS, 7);
+    heed_linear_options options = HEED_LINEAR_OPTIONS_INIT;
+    options.bias = matrix(&dense, 1, COLS, 8);
+    options.activation = HEED_ACTIVATION_GELU_ERF;
+    options.residual = r + s->first * (COLS + s->gap);
+    options.ld_residual = COLS + s->gap;
+    ok(heed_linear(s->context, s->units, x + s->first * (INNER + s->gap), INNER + s->gap, packed(INNER, COLS, w),
+                   &options, y, COLS + s->gap),
+       "linear");
+    copy_out(s, s->units, COLS, y, out);
+}
+
+static void run_softmax(const struct setting *s, float *out)
+{
+    float *x = matrix(s, ROWS, WIDE, 9), *y = matrix(s, ROWS, WIDE, 10);
+    size_t ld = WIDE + s->gap;
+    ok(heed_softmax(s->context, s->units, WIDE, x + s->first * ld, ld, y, ld), "softmax");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_layernorm(const struct setting *s, float *out)
+{
+    const struct setting dense = {s->context, s->offset, 0, 0, 0};
+    float *x = matrix(s, ROWS, WIDE, 11), *r = matrix(s, ROWS, WIDE, 12), *y = matrix(s, ROWS, WIDE, 13);
+    size_t ld = WIDE + s->gap;
+    heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
+    options.scale = matrix(&dense, 1, WIDE, 14);
+    options.shift = matrix(&dense, 1, WIDE, 15);
+    options.residual = r + s->first * ld;
+    options.ld_residual = ld;
+    ok(heed_layernorm(s->context, s->units, WIDE, x + s->first * ld, ld, &options, y, ld), "layernorm");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_gelu(const struct setting *s, float *out)
+{
+    float *x = matrix(s, ROWS, WIDE, 16), *y = matrix(s, ROWS, WIDE, 17);
+    size_t ld = WIDE + s->gap;
+    ok(heed_activate(s->context, HEED_ACTIVATION_GELU_TANH, s->units, WIDE, x + s->first * ld, ld, y, ld), "gelu");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_l2(const struct setting *s, float *out)
+{
+    float *x = matrix(s, ROWS, WIDE, 18), *y = matrix(s, ROWS, WIDE, 19);
+    size_t ld = WIDE + s->gap;
+    ok(heed_l2_normalize(s->context, s->units, WIDE, 1e-12f, x + s->first * ld, ld, y, ld), "l2");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_positions(const struct setting *s, float *out)
+{
+    float *y = matrix(s, ROWS, WIDE, 20);
+    ok(heed_sinusoidal_positions(s->context, 1000 + s->first, s->units, WIDE, 10000.0, y, WIDE + s->gap), "positions");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_embed(const struct setting *s, float *out)
+{
+    float *y = matrix(s, ROWS, WIDE, 21);
+    heed_embedding_table tables[] = {{matrix(s, 13, WIDE, 22), 13, WIDE + s->gap, NULL, 0},
+                                     {matrix(s, ROWS, WIDE, 23), ROWS, WIDE + s->gap, NULL, s->first}};
+    int32_t ids[ROWS];
+    for (size_t i = 0; i < ROWS; i++)
+        ids[i] = (int32_t)(i * 7 % 13);
+    tables[0].ids = ids + s->first;
+    ok(heed_embed(s->context, s->units, WIDE, 2, tables, 0, NULL, y, WIDE + s->gap), "embed");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_pool(const struct setting *s, float *out)
+{
+    float *x = matrix(s, 3 * ROWS, WIDE, 24), *y = matrix(s, ROWS, WIDE, 25);
+    size_t offsets[ROWS + 1];
+    for (size_t i = 0; i <= ROWS; i++)
+        offsets[i] = 3 * i - i % 3;
+    ok(heed_pool(s->context, HEED_POOLING_MEAN, s->units, offsets + s->first, WIDE, x, WIDE + s->gap, y, WIDE + s->gap),
+       "pool");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+/* ---- layers: the units are sequences ---- */
+
+#define SEQUENCES 6
+static const size_t offsets[SEQUENCES + 1] = {0, 1, 18, 58, 61, 61, LAYER_ROWS};
+#define LONGEST 40
+
+enum { D_MODEL = 48, N_HEADS = 3, HEAD_DIM = 16 };
+
+/* What a layer's attention sees. */
+static struct {
+    heed_causal causal;
+    heed_norm_order order;
+} layer_options;
+
+static void make_layer(struct layer_problem *p, uint64_t salt)
+{
+    *p = (struct layer_problem){.d_model = D_MODEL,
+                                .d_ff = 100,
+                                .n_heads = N_HEADS,
+                                .n_kv_heads = N_HEADS,
+                                .head_dim = HEAD_DIM,
+                                .value_dim = HEAD_DIM,
+                                .activation = HEED_ACTIVATION_GELU_ERF,
+                                .order = layer_options.order,
+                                .eps = 1e-12f};
+    seed(salt);
+    random_layer(p);
+}
+
+/* Offsets of the sequences that a setting asks for, from 0. */
+static size_t cut_offsets(const struct setting *s, size_t cut[SEQUENCES + 1])
+{
+    for (size_t i = 0; i <= s->units; i++)
+        cut[i] = offsets[s->first + i] - offsets[s->first];
+    return cut[s->units];
+}
+
+static void run_encoder(const struct setting *s, float *out)
+{
+    struct layer_problem problems[2];
+    struct packed_layer layers[2];
+    heed_encoder_layer stack[2];
+    size_t cut[SEQUENCES + 1], rows = cut_offsets(s, cut), ld = D_MODEL + s->gap;
+    for (size_t i = 0; i < 2; i++) {
+        make_layer(&problems[i], 30 + i);
+        pack_layer(&layers[i], &problems[i]);
+        stack[i] = layers[i].layer;
+    }
+    float *x = matrix(s, LAYER_ROWS, D_MODEL, 32), *y = matrix(s, LAYER_ROWS, D_MODEL, 33);
+    heed_encoder_args args = HEED_ENCODER_ARGS_INIT;
+    args.batch = s->units;
+    args.seq = LONGEST;
+    args.offsets = cut;
+    args.causal = layer_options.causal;
+    args.x = x + offsets[s->first] * ld;
+    args.y = y;
+    args.ldx = args.ldy = ld;
+    args.final_scale = problems[0].norm1_scale;
+    ok(heed_encoder(s->context, 2, stack, &args, NULL), "encoder");
+    copy_out(s, rows, D_MODEL, y, out);
+}
+
+static void run_post_norm(const struct setting *s, float *out)
+{
+    layer_options.order = HEED_NORM_POST;
+    layer_options.causal = HEED_CAUSAL_NONE;
+    run_encoder(s, out);
+}
+
+static void run_pre_norm_causal(const struct setting *s, float *out)
+{
+    layer_options.order = HEED_NORM_PRE;
+    layer_options.causal = HEED_CAUSAL_TOP_LEFT;
+    run_encoder(s, out);
+}
+
+static void run_cross_attention(const struct setting *s, float *out)
+{
+    struct layer_problem problem;
+    struct packed_layer layer;
+    size_t cut[SEQUENCES + 1], rows = cut_offsets(s, cut), ld = D_MODEL + s->gap;
+    make_layer(&problem, 40);
+    pack_layer(&layer, &problem);
+    float *x = matrix(s, LAYER_ROWS, D_MODEL, 41), *memory = matrix(s, SEQUENCES * 50, D_MODEL, 42);
+    float *y = matrix(s, LAYER_ROWS, D_MODEL, 43);
+    heed_mha_args args = HEED_MHA_ARGS_INIT;
+    args.batch = s->units;
+    args.seq_q = LONGEST;
+    args.offsets = cut;
+    args.seq_kv = 50;
+    args.x = x + offsets[s->first] * ld;
+    args.memory = memory + s->first * 50 * ld;
+    args.y = y;
+    args.ldx = args.ld_memory = args.ldy = ld;
+    ok(heed_mha(s->context, &layer.attention, &args, NULL), "cross-attention");
+    copy_out(s, rows, D_MODEL, y, out);
+}
+
+static void run_ffn(const struct setting *s, float *out)
+{
+    struct layer_problem problem;
+    struct packed_layer layer;
+    size_t ld = D_MODEL + s->gap;
+    make_layer(&problem, 50);
+    pack_layer(&layer, &problem);
+    float *x = matrix(s, LAYER_ROWS, D_MODEL, 51), *y = matrix(s, LAYER_ROWS, D_MODEL, 52);
+    x += s->first * ld;
+    ok(heed_ffn(s->context, &layer.ffn, s->units, x, ld, x, ld, y, ld, NULL), "ffn");
+    copy_out(s, s->units, D_MODEL, y, out);
+}
+
+/* ---- attention over several key blocks: the units are sequences of equal size ---- */
+
+enum { ATTENTION_BATCH = 3, QUERIES = 50, KEYS = 530, VALUE_DIM = 20 };
+
+static heed_attention_args attention_args(void)
+{
+    heed_attention_args a = HEED_ATTENTION_ARGS_INIT;
+    a.n_heads = N_HEADS;
+    a.n_kv_heads = 1;
+    a.seq_q = QUERIES;
+    a.seq_kv = KEYS;
+    a.head_dim = HEAD_DIM;
+    a.value_dim = VALUE_DIM;
+    a.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+    return a;
+}
+
+static void run_attention(const struct setting *s, float *out)
+{
+    size_t q_ld = N_HEADS * HEAD_DIM + s->gap, k_ld = HEAD_DIM + s->gap, v_ld = VALUE_DIM + s->gap;
+    size_t out_ld = N_HEADS * VALUE_DIM + s->gap;
+    float *q = matrix(s, ATTENTION_BATCH * QUERIES, N_HEADS * HEAD_DIM, 60);
+    float *k = matrix(s, ATTENTION_BATCH * KEYS, HEAD_DIM, 61), *v = matrix(s, ATTENTION_BATCH * KEYS, VALUE_DIM, 62);
+    float *y = matrix(s, ATTENTION_BATCH * QUERIES, N_HEADS * VALUE_DIM, 63);
+    heed_attention_args a = attention_args();
+    a.batch = s->units;
+    a.q = (heed_heads){q + s->first * QUERIES * q_ld, QUERIES * q_ld, HEAD_DIM, q_ld};
+    a.k = (heed_heads){k + s->first * KEYS * k_ld, KEYS * k_ld, 0, k_ld};
+    a.v = (heed_heads){v + s->first * KEYS * v_ld, KEYS * v_ld, 0, v_ld};
+    a.out = (heed_heads_out){y, QUERIES * out_ld, VALUE_DIM, out_ld};
+    ok(heed_attention(s->context, &a, NULL), "attention");
+    copy_out(s, s->units * QUERIES, N_HEADS * VALUE_DIM, y, out);
+}
+
+static const size_t attention_offsets[] = {0, QUERIES, 2 * QUERIES, 3 * QUERIES};
+
+/* ---- all of them ---- */
+
+static const struct invariant {
+    const char *name;
+    void (*run)(const struct setting *, float *out);
+    size_t units, cols;
+    const size_t *rows; /* first row of each unit; NULL: a unit is a row */
+} invariants[] = {
+    {"matmul", run_matmul, ROWS, COLS, NULL},
+    {"transposed matmul", run_matmul_transposed, ROWS, COLS, NULL},
+    {"linear", run_linear, ROWS, COLS, NULL},
+    {"softmax", run_softmax, ROWS, WIDE, NULL},
+    {"layernorm", run_layernorm, ROWS, WIDE, NULL},
+    {"gelu", run_gelu, ROWS, WIDE, NULL},
+    {"l2_normalize", run_l2, ROWS, WIDE, NULL},
+    {"positions", run_positions, ROWS, WIDE, NULL},
+    {"embed", run_embed, ROWS, WIDE, NULL},
+    {"pool", run_pool, ROWS, WIDE, NULL},
+    {"ffn", run_ffn, LAYER_ROWS, D_MODEL, NULL},
+    {"attention", run_attention, ATTENTION_BATCH, N_HEADS *VALUE_DIM, attention_offsets},
+    {"cross-attention", run_cross_attention, SEQUENCES, D_MODEL, offsets},
+    {"encoder, post-norm", run_post_norm, SEQUENCES, D_MODEL, offsets},
+    {"encoder, pre-norm, causal", run_pre_norm_causal, SEQUENCES, D_MODEL, offsets},
+};
+
+static float base[ROWS * WIDE], got[ROWS * WIDE];
+
+static size_t row_of(const struct invariant *op, size_t unit)
+{
+    return op->rows ? op->rows[unit] : unit;
+}
+
+static void run_all(const struct invariant *op, const heed_context *context, size_t offset, size_t gap, float *out)
+{
+    const struct setting s = {context, offset, gap, 0, op->units};
+    op->run(&s, out);
+    release_all();
+}
+
+static void compare(const struct invariant *op, size_t first, size_t units, const char *what, size_t number)
+{
+    char text[128];
+    size_t from = row_of(op, first), rows = row_of(op, first + units) - from;
+    snprintf(text, sizeof text, "%s, %s %zu", op->name, what, number);
+    check_same(rows, op->cols, got, op->cols, base + from * op->cols, op->cols, text);
+}
+
+/* ---- executors of a host ---- */
+
+struct host {
+    size_t threads, runs;
+    int random;
+};
+
+/* Tasks in reverse or random order, with any worker number. */
+static void run_on_host(void *arg, size_t n, void (*task)(void *, size_t, size_t), void *task_arg)
+{
+    static size_t order[1 << 16];
+    struct host *host = arg;
+    host->runs++;
+    for (size_t i = 0; i < n; i++)
+        order[i] = n - 1 - i;
+    for (size_t i = n; host->random && i > 1; i--) {
+        size_t j = random_below(i), kept = order[i - 1];
+        order[i - 1] = order[j];
+        order[j] = kept;
+    }
+    for (size_t i = 0; i < n; i++)
+        task(task_arg, order[i], random_below(host->threads));
+}
+
+static heed_context *host_context(const struct heed_kernels *table, struct host *host)
+{
+    heed_context *context = NULL;
+    heed_context_options options = HEED_CONTEXT_OPTIONS_INIT;
+    options.executor = HEED_EXECUTOR_HOST;
+    options.threads = host->threads;
+    options.host = (heed_host){run_on_host, host};
+    CHECK(heed_context_create_on(&context, &options, table) == HEED_OK);
+    return context;
+}
+
+static void check_executors(const struct invariant *op, const struct heed_kernels *table)
+{
+    for (size_t threads = 2; threads <= 4; threads++) {
+        heed_context *context = context_on(table, threads);
+        CHECK(heed_context_threads(context) == threads);
+        run_all(op, context, 0, 0, got);
+        compare(op, 0, op->units, "threads", threads);
+        heed_context_destroy(context);
+    }
+    for (int random = 0; random < 2; random++) {
+        struct host host = {3, 0, random};
+        heed_context *context = host_context(table, &host);
+        run_all(op, context, 0, 0, got);
+        compare(op, 0, op->units, random ? "random host" : "reversing host", 0);
+        check_that(host.runs > 0, "%s never ran on the host", op->name);
+        heed_context_destroy(context);
+    }
+}
+
+static void check_memory(const struct invariant *op, const heed_context *context)
+{
+    for (size_t offset = 1; offset < 16; offset += quick() ? 5 : 1) {
+        run_all(op, context, offset, 0, got);
+        compare(op, 0, op->units, "offset", offset);
+    }
+    for (size_t gap = 1; gap < 20; gap += quick() ? 9 : 3) {
+        run_all(op, context, gap % 7, gap, got);
+        compare(op, 0, op->units, "gap", gap);
+    }
+}
+
+static void check_split(const struct invariant *op, const heed_context *context)
+{
+    size_t step = op->rows ? 1 : quick() ? 31 : 7;
+    for (size_t unit = 0; unit < op->units; unit += step) {
+        const struct setting alone = {context, 0, 0, unit, 1};
+        op->run(&alone, got);
+        release_all();
+        compare(op, unit, 1, "alone", unit);
+    }
+    size_t half = op->units / 2;
+    const struct setting rest = {context, 0, 0, half, op->units - half};
+    op->run(&rest, got);
+    release_all();
+    compare(op, half, op->units - half, "second half from", half);
+}
+
+static uint64_t class_hashes[2][COUNT(invariants)];
+
+static void check_class(const struct invariant *op, size_t index, const struct heed_kernels *table)
+{
+    uint64_t hash = hash_floats(HASH_START, row_of(op, op->units) * op->cols, base);
+    uint64_t *expected = &class_hashes[table->fused][index];
+    if (*expected == 0)
+        *expected = hash;
+    check_that(hash == *expected, "%s on %s differs from the first table of its class", op->name, table->name);
+}
+
+/* ---- layouts of one attention ---- */
+
+enum { HEAD_MAJOR, INTERLEAVED, RAGGED, PADDED, LAYOUTS };
+
+/* Sequence b of the batch, in a batch of another shape and layout; results as [batch][head][query]. */
+static void attend_in_layout(const heed_context *context, int layout, float *out, float *map)
+{
+    static const size_t q_lengths[2] = {50, 33}, kv_lengths[2] = {300, 270};
+    enum { MOST_Q = 50, MOST_KV = 300 };
+    const size_t q_offsets[3] = {0, 50, 83}, kv_offsets[3] = {0, 300, 570};
+    int interleaved = layout == INTERLEAVED || layout == RAGGED, ragged = layout == RAGGED;
+    size_t q_row = interleaved ? N_HEADS * HEAD_DIM : HEAD_DIM, q_head = interleaved ? HEAD_DIM : MOST_Q * HEAD_DIM;
+    size_t o_row = interleaved ? N_HEADS * VALUE_DIM : VALUE_DIM, o_head = interleaved ? VALUE_DIM : MOST_Q * VALUE_DIM;
+    float *q = buffer(2 * N_HEADS * MOST_Q * HEAD_DIM, 1), *y = buffer(2 * N_HEADS * MOST_Q * VALUE_DIM, 2);
+    float *k = buffer(2 * MOST_KV * HEAD_DIM, 3), *v = buffer(2 * MOST_KV * VALUE_DIM, 4);
+    heed_attention_args a = attention_args();
+    a.batch = 2;
+    a.seq_q = MOST_Q;
+    a.seq_kv = MOST_KV;
+    a.causal = HEED_CAUSAL_TOP_LEFT;
+    a.q = (heed_heads){q, N_HEADS * MOST_Q * HEAD_DIM, q_head, q_row};
+    a.k = (heed_heads){k, MOST_KV * HEAD_DIM, 0, HEAD_DIM};
+    a.v = (heed_heads){v, MOST_KV * VALUE_DIM, 0, VALUE_DIM};
+    a.out = (heed_heads_out){y, N_HEADS * MOST_Q * VALUE_DIM, o_head, o_row};
+    a.map = (heed_heads_out){map, N_HEADS * MOST_Q * MOST_KV, MOST_Q * MOST_KV, MOST_KV};
+    if (ragged) {
+        a.q_offsets = q_offsets;
+        a.kv_offsets = kv_offsets;
+    } else {
+        a.kv_lengths = kv_lengths;
+    }
+    seed(70);
+    for (size_t b = 0; b < 2; b++) {
+        for (size_t i = 0; i < q_lengths[b]; i++)
+            for (size_t h = 0; h < N_HEADS; h++)
+                fill_uniform(q + (ragged ? q_offsets[b] * q_row : b * a.q.batch_stride) + h * q_head + i * q_row,
+                             HEAD_DIM, -2.0f, 2.0f);
+        size_t first = ragged ? kv_offsets[b] : b * MOST_KV;
+        fill_uniform(k + first * HEAD_DIM, kv_lengths[b] * HEAD_DIM, -1.0f, 1.0f);
+        fill_uniform(v + first * VALUE_DIM, kv_lengths[b] * VALUE_DIM, -1.0f, 1.0f);
+    }
+    ok(heed_attention(context, &a, NULL), "attention");
+    for (size_t b = 0, n = 0; b < 2; b++)
+        for (size_t h = 0; h < N_HEADS; h++)
+            for (size_t i = 0; i < q_lengths[b]; i++, n++)
+                memcpy(out + n * VALUE_DIM,
+                       y + (ragged ? q_offsets[b] * o_row : b * a.out.batch_stride) + h * o_head + i * o_row,
+                       VALUE_DIM * sizeof *out);
+    release_all();
+}
+
+static void test_layouts(const struct heed_kernels *table, const heed_context *context)
+{
+    enum { OUT = 83 * N_HEADS * VALUE_DIM, MAP = 2 * N_HEADS * 50 * 300 };
+    static float out[2][OUT], map[2][MAP];
+    begin("%s attention in every layout", table->name);
+    memset(map, 0, sizeof map);
+    attend_in_layout(context, HEAD_MAJOR, out[0], map[0]);
+    for (int layout = INTERLEAVED; layout < LAYOUTS; layout++) {
+        attend_in_layout(context, layout, out[1], map[1]);
+        check_same(1, OUT, out[1], OUT, out[0], OUT, "out");
+        for (size_t h = 0; h < 2 * N_HEADS; h++) /* rows that the second sequence has */
+            check_same(h < N_HEADS ? 50 : 33, 300, map[1] + h * 50 * 300, 300, map[0] + h * 50 * 300, 300, "map");
+    }
+    end();
+}
+
+/* A padded batch with kv_lengths gives the rows of the ragged one. */
+static void test_padding(const struct heed_kernels *table, const heed_context *context)
+{
+    struct layer_problem problem;
+    struct packed_layer layer;
+    float *x = buffer(LAYER_ROWS * D_MODEL, 1), *y = buffer(LAYER_ROWS * D_MODEL, 2);
+    float *padded = buffer(SEQUENCES * LONGEST * D_MODEL, 3);
+    size_t lengths[SEQUENCES];
+    begin("%s encoder layer, padded and ragged", table->name);
+    layer_options.order = HEED_NORM_POST;
+    make_layer(&problem, 80);
+    pack_layer(&layer, &problem);
+    fill_uniform(x, LAYER_ROWS * D_MODEL, -1.0f, 1.0f);
+    for (size_t s = 0; s < SEQUENCES; s++) {
+        lengths[s] = offsets[s + 1] - offsets[s];
+        memcpy(padded + s * LONGEST * D_MODEL, x + offsets[s] * D_MODEL, lengths[s] * D_MODEL * sizeof *x);
+    }
+    heed_encoder_args args = HEED_ENCODER_ARGS_INIT;
+    args.batch = SEQUENCES;
+    args.seq = LONGEST;
+    args.offsets = offsets;
+    args.x = x;
+    args.y = y;
+    args.ldx = args.ldy = D_MODEL;
+    ok(heed_encoder(context, 1, &layer.layer, &args, NULL), "ragged");
+    args.offsets = NULL;
+    args.kv_lengths = lengths;
+    args.x = args.y = padded;
+    ok(heed_encoder(context, 1, &layer.layer, &args, NULL), "padded, in place");
+    for (size_t s = 0; s < SEQUENCES; s++)
+        check_same(lengths[s], D_MODEL, padded + s * LONGEST * D_MODEL, D_MODEL, y + offsets[s] * D_MODEL, D_MODEL,
+                   "sequence");
+    end();
+    release_all();
+}
+
+static void test_table(const struct heed_kernels *table)
+{
+    heed_context *context = context_on(table, 1);
+    for (size_t i = 0; i < COUNT(invariants); i++) {
+        const struct invariant *op = &invariants[i];
+        begin("%s %s whatever runs it", table->name, op->name);
+        run_all(op, context, 0, 0, base);
+        check_class(op, i, table);
+        check_executors(op, table);
+        check_memory(op, context);
+        check_split(op, context);
+        end();
+    }
+    test_layouts(table, context);
+    test_padding(table, context);
+    heed_context_destroy(context);
+}
+
+/* ---- a context used from everywhere ---- */
+
+#define CALLERS 8
+
+/* What the callers share: made before, because the test's own buffers are not for threads. */
+static struct {
+    heed_context *context;
+    struct packed_layer layer;
+    const float *x;
+    float want[LAYER_ROWS * D_MODEL];
+} shared;
+
+static int encode(const heed_context *context, float *y)
+{
+    heed_encoder_args args = HEED_ENCODER_ARGS_INIT;
+    args.batch = SEQUENCES;
+    args.seq = LONGEST;
+    args.offsets = offsets;
+    args.x = shared.x;
+    args.y = y;
+    args.ldx = args.ldy = D_MODEL;
+    return heed_encoder(context, 1, &shared.layer.layer, &args, NULL) == HEED_OK;
+}
+
+static int encode_and_compare(const heed_context *context)
+{
+    float y[LAYER_ROWS * D_MODEL];
+    return encode(context, y) && memcmp(y, shared.want, sizeof y) == 0;
+}
+
+static void *caller(void *failed)
+{
+    for (int i = 0; i < 20; i++)
+        if (!encode_and_compare(i % 4 == 3 ? NULL : shared.context))
+            *(int *)failed = 1;
+    return NULL;
+}
+
+static void test_concurrent_calls(void)
+{
+    pthread_t threads[CALLERS];
+    int failed[CALLERS] = {0};
+    begin("one context used by %d threads at once", CALLERS);
+    for (size_t i = 0; i < CALLERS; i++)
+        CHECK(pthread_create(&threads[i], NULL, caller, &failed[i]) == 0);
+    for (size_t i = 0; i < CALLERS; i++) {
+        pthread_join(threads[i], NULL);
+        CHECK(!failed[i]);
+    }
+    end();
+}
+
+static void test_parallel_region(void)
+{
+    int failed = 0;
+    begin("called inside a parallel region");
+#ifdef _OPENMP
+#pragma omp parallel num_threads(2) reduction(+ : failed)
+#endif
+    for (int i = 0; i < 5; i++)
+        failed += !encode_and_compare(shared.context);
+    CHECK(failed == 0);
+    end();
+}
+
+/* The parent's OpenMP threads do not exist in the child: it must neither hang nor differ. */
+static void test_fork(void)
+{
+    begin("called after fork");
+    CHECK(encode_and_compare(shared.context));
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        _exit(encode_and_compare(shared.context) && encode_and_compare(NULL) ? 0 : 1);
+    }
+    int status = -1;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    check_that(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status 0x%x", (unsigned)status);
+    end();
+}
+
+int main(void)
+{
+    for_each_table(test_table);
+    struct layer_problem problem;
+    heed_context_options options = HEED_CONTEXT_OPTIONS_INIT;
+    make_layer(&problem, 90);
+    float *x = buffer(LAYER_ROWS * D_MODEL, 1);
+    fill_uniform(x, LAYER_ROWS * D_MODEL, -1.0f, 1.0f);
+    shared.x = x;
+    options.threads = 2;
+    begin("shared context");
+    pack_layer(&shared.layer, &problem);
+    CHECK(heed_context_create(&shared.context, &options) == HEED_OK);
+    CHECK(encode(NULL, shared.want));
+    end();
+    test_concurrent_calls();
+    test_parallel_region();
+    test_fork();
+    heed_context_destroy(shared.context);
+    return finish();
+}

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: MIT
+ * NaN and infinity at every position of rows of every length on every table; what is masked must change
+ * no bit, whatever lies there; constant rows.
+ */
+#include "reference.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define LONGEST 67
+
+static heed_context *context;
+static const float specials[] = {NAN, INFINITY, -INFINITY};
+static const char *const special_names[] = {"NaN", "+inf", "-inf"};
+
+static size_t longest(void)
+{
+    return quick() ? 35 : LONGEST;
+}
+
+enum row_verdict { ROW_NAN, ROW_FINITE };
+
+/* Whether a row is all NaN, or all finite. */
+static int row_is(enum row_verdict verdict, size_t n, const float *x)
+{
+    size_t i = 0;
+    while (i < n && (verdict == ROW_NAN ? isnan(x[i]) : isfinite(x[i])))
+        i++;
+    return i == n;
+}
+
+static void check_row(enum row_verdict verdict, size_t n, const float *x, const char *what, const char *special,
+                      size_t position)
+{
+    check_that(row_is(verdict, n, x), "%s of %zu with %s at %zu is not all %s", what, n, special, position,
+               verdict == ROW_NAN ? "NaN" : "finite");
+}
+
+/* ---- rows ---- */
+
+static void check_softmax(size_t n, size_t position, size_t special, float *x, float *y)
+{
+    fill_uniform(x, n, -3.0f, 3.0f);
+    x[position] = specials[special];
+    CHECK(heed_softmax(context, 1, n, x, n, y, n) == HEED_OK);
+    if (special != 2 || n == 1) {
+        check_row(ROW_NAN, n, y, "softmax", special_names[special], position);
+        return;
+    }
+    float sum = 0.0f;
+    for (size_t i = 0; i < n; i++)
+        sum += y[i];
+    check_that(y[position] == 0.0f && !signbit(y[position]) && fabsf(sum - 1.0f) < 1e-5f,
+               "softmax of %zu with -inf at %zu", n, position);
+}
+
+static void test_softmax(const struct heed_kernels *table)
+{
+    float *x = buffer(4200, 1), *y = buffer(4200, 2);
+    seed(1);
+    begin("%s softmax of NaN and infinity", table->name);
+    for (size_t n = 1; n <= longest(); n++) {
+        for (size_t position = 0; position < n; position++)
+            for (size_t special = 0; special < COUNT(specials); special++)
+                check_softmax(n, position, special, x, y);
+        for (size_t i = 0; i < n; i++)
+            x[i] = -INFINITY;
+        CHECK(heed_softmax(context, 1, n, x, n, y, n) == HEED_OK);
+        check_row(ROW_NAN, n, y, "softmax", "-inf everywhere, first", 0);
+    }
+    static const size_t far[] = {0, 31, 32, 4095, 4096, 4127, 4199};
+    for (size_t i = 0; i < COUNT(far); i++)
+        for (size_t special = 0; special < COUNT(specials); special++)
+            check_softmax(4200, far[i], special, x, y);
+    end();
+}
+
+static void check_layernorm(size_t n, size_t position, size_t special, float *x, float *y)
+{
+    fill_uniform(x, n, -3.0f, 3.0f);
+    x[position] = specials[special];
+    CHECK(heed_layernorm(context, 1, n, x, n, NULL, y, n) == HEED_OK);
+    check_row(ROW_NAN, n, y, "layernorm", special_names[special], position);
+}
+
+/* A constant row has no deviation: shift, exactly, for any value, length and eps. */
+static void check_constant_row(size_t n, float value, float *x, float *y, float *shift)
+{
+    heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
+    for (size_t i = 0; i < n; i++)
+        x[i] = value;
+    fill_uniform(shift, n, -2.0f, 2.0f);
+    options.shift = shift;
+    for (int zero_eps = 0; zero_eps < 2; zero_eps++) {
+        options.eps = zero_eps ? 0.0f : 1e-5f;
+        CHECK(heed_layernorm(context, 1, n, x, n, &options, y, n) == HEED_OK);
+        check_same(1, n, y, n, shift, n, "layernorm of a constant row");
+    }
+}
+
+static void test_layernorm(const struct heed_kernels *table)
+{
+    static const float values[] = {0.0f, -0.0f, 1.0f / 3.0f, -1e6f, 1.1e30f, 0x1.fffffep127f, 0x1p-149f, -3e-40f};
+    static const size_t lengths[] = {100, 127, 129, 999, 4095, 4096, 4097};
+    float *x = buffer(4200, 1), *y = buffer(4200, 2), *shift = buffer(4200, 3);
+    seed(2);
+    begin("%s layernorm of NaN, infinity and constant rows", table->name);
+    for (size_t n = 1; n <= longest(); n++) {
+        for (size_t position = 0; position < n; position++)
+            for (size_t special = 0; special < COUNT(specials); special++)
+                check_layernorm(n, position, special, x, y);
+        for (size_t v = 0; v < COUNT(values); v++)
+            check_constant_row(n, values[v], x, y, shift);
+    }
+    for (size_t l = 0; l < COUNT(lengths); l++) {
+        check_layernorm(lengths[l], lengths[l] - 1, l % COUNT(specials), x, y);
+        for (size_t v = 0; v < COUNT(values); v++)
+            check_constant_row(lengths[l], values[v], x, y, shift);
+    }
+    end();
+}
+
+/* Finite rows whose squared deviations sum to a finite value never give NaN, eps or not. */
+static void test_layernorm_finite(const struct heed_kernels *table)
+{
+    static const float scales[] = {1e-45f, 1e-38f, 1e-30f, 1e-20f, 1e-10f, 1.0f, 1e10f, 1e17f};
+    heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
+    float x[LONGEST], y[LONGEST];
+    options.eps = 0.0f;
+    seed(3);
+    begin("%s layernorm of finite rows is finite", table->name);
+    for (size_t n = 1; n <= longest(); n++)
+        for (size_t s = 0; s < COUNT(scales); s++) {
+            fill_uniform(x, n, -scales[s], scales[s]);
+            CHECK(heed_layernorm(context, 1, n, x, n, &options, y, n) == HEED_OK);
+            check_row(ROW_FINITE, n, y, "layernorm", "scale number", s);
+        }
+    end();
+}
+
+/* ---- elements ---- */
+
+static float activated_special(heed_activation activation, size_t special)
+{
+    const float relu[] = {NAN, INFINITY, 0.0f}, gelu[] = {NAN, INFINITY, -0.0f};
+    if (activation == HEED_ACTIVATION_NONE)
+        return specials[special];
+    return activation == HEED_ACTIVATION_RELU ? relu[special] : gelu[special];
+}
+
+static void test_activations(const struct heed_kernels *table)
+{
+    float x[LONGEST], y[LONGEST], want[LONGEST];
+    seed(4);
+    begin("%s activations of NaN and infinity", table->name);
+    for (int a = 0; a < 4; a++)
+        for (size_t n = 1; n <= longest(); n++)
+            for (size_t position = 0; position < n; position++)
+                for (size_t special = 0; special < COUNT(specials); special++) {
+                    fill_uniform(x, n, -3.0f, 3.0f);
+                    CHECK(heed_activate(context, (heed_activation)a, 1, n, x, n, want, n) == HEED_OK);
+                    want[position] = activated_special((heed_activation)a, special);
+                    x[position] = specials[special];
+                    CHECK(heed_activate(context, (heed_activation)a, 1, n, x, n, y, n) == HEED_OK);
+                    check_same(1, n, y, n, want, n, special_names[special]);
+                }
+    float zero = -0.0f;
+    CHECK(heed_activate(context, HEED_ACTIVATION_RELU, 1, 1, &zero, 1, y, 1) == HEED_OK && y[0] == 0.0f &&
+          signbit(y[0]));
+    end();
+}
+
+static void check_argmax(size_t n, const float *x, size_t want, const char *what)
+{
+    size_t got = SIZE_MAX;
+    CHECK(heed_argmax(context, 1, n, x, n, &got) == HEED_OK);
+    check_that(got == want, "argmax of %zu, %s: %zu, not %zu", n, what, got, want);
+}
+
+static void test_argmax(const struct heed_kernels *table)
+{
+    float x[LONGEST];
+    seed(5);
+    begin("%s argmax", table->name);
+    for (size_t n = 1; n <= longest(); n++)
+        for (size_t position = 0; position < n; position++) {
+            fill_uniform(x, n, -3.0f, 3.0f);
+            x[position] = 4.0f;
+            check_argmax(n, x, position, "the largest");
+            x[n - 1] = 4.0f;
+            check_argmax(n, x, position, "the first of two");
+            x[position] = NAN;
+            x[0] = position > 0 ? INFINITY : x[0];
+            check_argmax(n, x, position, "NaN after +inf");
+            x[n - 1] = NAN;
+            check_argmax(n, x, position, "the first of two NaN");
+            for (size_t i = 0; i < n; i++)
+                x[i] = -INFINITY;
+            check_argmax(n, x, 0, "all -inf");
+            x[position] = -0x1.fffffep127f;
+            check_argmax(n, x, position, "one finite");
+        }
+    const float zeros[] = {-0.0f, 0.0f};
+    check_argmax(2, zeros, 0, "zeros are equal");
+    end();
+}
+
+/* ---- matmul ---- */
+
+enum { M = 9, N = 67, K = 19 };
+
+struct product {
+    float a[M * K], b[K * N], c[M * N], want[M * N];
+};
+
+static void run_product(struct product *p, float alpha, float beta, float *c)
+{
+    CHECK(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, M, N, K, alpha, p->a, K, p->b, N, beta, c, N,
+                      NULL) == HEED_OK);
+}
+
+/* One special element makes its row or column NaN or infinite, also against zeros, and nothing else. */
+static void check_special_operand(struct product *p, int in_a, size_t index, size_t special)
+{
+    float *operand = in_a ? p->a : p->b, kept = operand[index];
+    size_t k = in_a ? index % K : index / N;
+    operand[index] = specials[special];
+    run_product(p, 1.0f, 0.0f, p->c);
+    operand[index] = kept;
+    for (size_t i = 0; i < M; i++)
+        for (size_t j = 0; j < N; j++) {
+            int hit = in_a ? i == index / K : j == index % N;
+            float other = in_a ? p->b[k * N + j] : p->a[i * K + k], want = p->want[i * N + j];
+            want = hit ? specials[special] * other : want;
+            if (!same_bits(p->c[i * N + j], want)) {
+                check_that(0, "%s[%zu] = %s: (%zu, %zu) is %g, not %g", in_a ? "a" : "b", index, special_names[special],
+                           i, j, (double)p->c[i * N + j], (double)want);
+                return;
+            }
+        }
+    check_that(1, "operand");
+}
+
+static void test_matmul(const struct heed_kernels *table)
+{
+    static struct product p;
+    seed(6);
+    begin("%s matmul of NaN and infinity", table->name);
+    fill_uniform(p.a, M * K, -1.0f, 1.0f);
+    fill_uniform(p.b, K * N, -1.0f, 1.0f);
+    for (size_t i = 0; i < M * K; i += 3)
+        p.a[i] = 0.0f;
+    for (size_t i = 0; i < K * N; i += 5)
+        p.b[i] = 0.0f;
+    run_product(&p, 1.0f, 0.0f, p.want);
+    for (size_t special = 0; special < COUNT(specials); special++) {
+        for (size_t i = 0; i < M * K; i++)
+            check_special_operand(&p, 1, i, special);
+        for (size_t i = special; i < K * N; i += quick() ? 13 : 1)
+            check_special_operand(&p, 0, i, special);
+    }
+    end();
+}
+
+/* beta = 0 does not read c, alpha = 0 neither a nor b. */
+static void test_matmul_scalars(const struct heed_kernels *table)
+{
+    static struct product p;
+    seed(7);
+    begin("%s matmul does not read what a zero scalar excludes", table->name);
+    fill_uniform(p.a, M * K, -1.0f, 1.0f);
+    fill_uniform(p.b, K * N, -1.0f, 1.0f);
+    static const float alphas[] = {1.0f, -0.5f};
+    for (size_t i = 0; i < COUNT(alphas); i++) {
+        memset(p.want, 0, sizeof p.want);
+        run_product(&p, alphas[i], 0.0f, p.want);
+        for (size_t j = 0; j < M * N; j++)
+            p.c[j] = specials[j % 3];
+        run_product(&p, alphas[i], 0.0f, p.c);
+        check_same(M, N, p.c, N, p.want, N, "beta = 0");
+    }
+    for (size_t i = 0; i < M * K; i++)
+        p.a[i] = specials[i % 3];
+    p.b[5] = NAN;
+    fill_uniform(p.c, M * N, -1.0f, 1.0f);
+    memcpy(p.want, p.c, sizeof p.c);
+    run_product(&p, 0.0f, 1.0f, p.c);
+    check_same(M, N, p.c, N, p.want, N, "alpha = 0");
+    run_product(&p, 0.0f, 0.0f, p.c);
+    memset(p.want, 0, sizeof p.want);
+    for (size_t i = 0; i < M * N; i++)
+        CHECK(p.c[i] == 0.0f);
+    end();
+}
+
+/* ---- attention ---- */
+
+enum { MOST_KEYS = 1030, MOST_QUERIES = 9, DIM = 5, VALUES = 18 };
+
+struct attention {
+    float q[MOST_QUERIES * DIM], k[MOST_KEYS * DIM], v[MOST_KEYS * VALUES], out[MOST_QUERIES * VALUES];
+    float want[MOST_QUERIES * VALUES], map[MOST_QUERIES * MOST_KEYS], want_map[MOST_QUERIES * MOST_KEYS];
+    float additive[MOST_QUERIES * MOST_KEYS];
+    unsigned char boolean[MOST_QUERIES * MOST_KEYS];
+    size_t length;
+    heed_attention_args args;
+};
+
+static struct attention at;
+
+static void prepare(size_t queries, size_t keys)
+{
+    const heed_attention_args defaults = HEED_ATTENTION_ARGS_INIT;
+    fill_uniform(at.q, queries * DIM, -2.0f, 2.0f);
+    fill_uniform(at.k, keys * DIM, -2.0f, 2.0f);
+    fill_uniform(at.v, keys * VALUES, -1.0f, 1.0f);
+    at.args = defaults;
+    at.args.batch = at.args.n_heads = at.args.n_kv_heads = 1;
+    at.args.seq_q = queries;
+    at.args.seq_kv = keys;
+    at.args.head_dim = DIM;
+    at.args.value_dim = VALUES;
+    at.args.q = (heed_heads){at.q, 0, 0, DIM};
+    at.args.k = (heed_heads){at.k, 0, 0, DIM};
+    at.args.v = (heed_heads){at.v, 0, 0, VALUES};
+    at.args.out = (heed_heads_out){at.out, 0, 0, VALUES};
+    at.args.map = (heed_heads_out){at.map, 0, 0, keys};
+}
+
+static void attend(void)
+{
+    CHECK(heed_attention(context, &at.args, NULL) == HEED_OK);
+}
+
+static void attend_and_keep(void)
+{
+    attend();
+    memcpy(at.want, at.out, sizeof at.out);
+    memcpy(at.want_map, at.map, sizeof at.map);
+}
+
+static void check_kept(const char *what)
+{
+    attend();
+    check_same(at.args.seq_q, VALUES, at.out, VALUES, at.want, VALUES, what);
+    check_same(at.args.seq_q, at.args.seq_kv, at.map, at.args.seq_kv, at.want_map, at.args.seq_kv, what);
+}
+
+static void spoil_key(size_t j, size_t special)
+{
+    for (size_t d = 0; d < DIM; d++)
+        at.k[j * DIM + d] = specials[(special + d) % 3];
+    for (size_t d = 0; d < VALUES; d++)
+        at.v[j * VALUES + d] = specials[(special + d) % 3];
+}
+
+static const size_t key_counts[] = {1, 2, 7, 16, 31, 67, 255, 256, 257, 511, 512, 513, 1025};
+
+static size_t key_count_step(void)
+{
+    return quick() ? 3 : 1;
+}
+
+/* Keys that no query may see are all spoilt after the first run. */
+static void test_hidden_keys(const struct heed_kernels *table)
+{
+    seed(8);
+    begin("%s attention does not read keys past the length or the diagonal", table->name);
+    for (size_t c = 0; c < COUNT(key_counts); c += key_count_step())
+        for (size_t hidden = 1; hidden <= key_counts[c]; hidden += 1 + key_counts[c] / 3) {
+            size_t keys = key_counts[c];
+            at.length = keys - hidden;
+            prepare(MOST_QUERIES, keys);
+            at.args.kv_lengths = &at.length;
+            attend_and_keep();
+            for (size_t j = at.length; j < keys; j++)
+                spoil_key(j, j % 3);
+            check_kept("kv_lengths");
+            size_t queries = keys - hidden < MOST_QUERIES ? keys - hidden : MOST_QUERIES;
+            if (queries == 0)
+                continue;
+            prepare(queries, keys);
+            at.args.causal = HEED_CAUSAL_TOP_LEFT;
+            attend_and_keep();
+            for (size_t j = queries; j < keys; j++)
+                spoil_key(j, j % 3);
+            check_kept("causal");
+        }
+    end();
+}
+
+/* Row by row: key j is spoilt, rows before it must keep their bits and rows that see it become NaN. */
+static void check_diagonal(size_t queries, size_t keys, size_t j)
+{
+    prepare(queries, keys);
+    at.args.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+    attend_and_keep();
+    spoil_key(j, 0);
+    attend();
+    for (size_t i = 0; i < queries; i++) {
+        if (j + queries <= i + keys)
+            check_row(ROW_NAN, VALUES, at.out + i * VALUES, "row that sees it", "NaN key", j);
+        else
+            check_same(1, VALUES, at.out + i * VALUES, VALUES, at.want + i * VALUES, VALUES, "row before a NaN key");
+    }
+}
+
+static void test_diagonal(const struct heed_kernels *table)
+{
+    seed(9);
+    begin("%s attention's diagonal row by row", table->name);
+    for (size_t c = 0; c < COUNT(key_counts); c += key_count_step())
+        for (size_t back = 1; back <= MOST_QUERIES && back <= key_counts[c]; back++)
+            check_diagonal(MOST_QUERIES, key_counts[c], key_counts[c] - back);
+    end();
+}
+
+static int is_masked(size_t pattern, size_t i, size_t j)
+{
+    return pattern == 0 ? (i + j) % 3 == 0 : pattern == 1 ? j % 5 != 4 : j / 256 == i % 2;
+}
+
+/* A masked key may hold anything; the same mask as booleans and as -inf. */
+static void check_masked(size_t queries, size_t keys, size_t pattern, int boolean)
+{
+    prepare(queries, keys);
+    for (size_t i = 0; i < queries * keys; i++) {
+        int masked = is_masked(pattern, i / keys, i % keys);
+        at.boolean[i] = !masked;
+        at.additive[i] = masked ? -INFINITY : uniform(-1.0f, 1.0f);
+    }
+    at.args.mask = (heed_mask){at.additive, HEED_MASK_ADDITIVE, 0, 0, keys};
+    if (boolean)
+        at.args.mask = (heed_mask){at.boolean, HEED_MASK_BOOLEAN, 0, 0, keys};
+    attend_and_keep();
+    /* Only keys that all rows mask may be spoilt. */
+    for (size_t j = 0; j < keys; j++) {
+        size_t masking = 0;
+        for (size_t i = 0; i < queries; i++)
+            masking += !at.boolean[i * keys + j];
+        if (masking == queries)
+            spoil_key(j, j % 3);
+    }
+    check_kept(boolean ? "boolean mask" : "-inf mask");
+    for (size_t i = 0; i < queries * VALUES; i++)
+        if (!isfinite(at.out[i])) {
+            check_that(0, "masked attention over %zu keys is not finite", keys);
+            return;
+        }
+}
+
+/* Row 0 masks key j, which is NaN; the other rows see it. */
+static void check_mask_of_one_row(size_t keys, size_t j)
+{
+    prepare(3, keys);
+    memset(at.boolean, 1, 3 * keys);
+    at.boolean[j] = 0;
+    at.args.mask = (heed_mask){at.boolean, HEED_MASK_BOOLEAN, 0, 0, keys};
+    attend_and_keep();
+    spoil_key(j, 0);
+    attend();
+    check_same(1, VALUES, at.out, VALUES, at.want, VALUES, "row that masks the NaN key");
+    check_row(ROW_NAN, 2 * VALUES, at.out + VALUES, "rows that see", "NaN key", j);
+}
+
+static void test_masks(const struct heed_kernels *table)
+{
+    seed(10);
+    begin("%s attention is not reached by what a mask hides", table->name);
+    for (size_t c = 0; c < COUNT(key_counts); c += key_count_step()) {
+        for (size_t pattern = 0; pattern < 3; pattern++)
+            for (int boolean = 0; boolean < 2; boolean++) {
+                check_masked(1, key_counts[c], pattern, boolean);
+                check_masked(7, key_counts[c], pattern, boolean);
+            }
+        check_mask_of_one_row(key_counts[c], 0);
+        check_mask_of_one_row(key_counts[c], key_counts[c] - 1);
+        check_mask_of_one_row(key_counts[c], key_counts[c] / 2);
+    }
+    end();
+}
+
+/* Rows without a key are zeros, +0 and in the map too. */
+static void check_zero_rows(size_t rows, const char *what)
+{
+    memset(at.out, 0xff, sizeof at.out);
+    memset(at.map, 0xff, sizeof at.map);
+    attend();
+    memset(at.want, 0, sizeof at.want);
+    memset(at.want_map, 0, sizeof at.want_map);
+    check_same(rows, VALUES, at.out, VALUES, at.want, VALUES, what);
+    check_same(rows, at.args.seq_kv, at.map, at.args.seq_kv, at.want_map, at.args.seq_kv, what);
+}
+
+static void test_empty_rows(const struct heed_kernels *table)
+{
+    seed(11);
+    begin("%s attention without a key to see is zero", table->name);
+    for (size_t c = 0; c < COUNT(key_counts); c += key_count_step()) {
+        size_t keys = key_counts[c], none = 0;
+        for (int spoilt = 0; spoilt < 2; spoilt++) {
+            prepare(4, keys);
+            for (size_t j = 0; spoilt && j < keys; j++)
+                spoil_key(j, j);
+            memset(at.boolean, 0, keys);
+            for (size_t j = 0; j < keys; j++)
+                at.additive[j] = -INFINITY;
+            at.args.mask = (heed_mask){at.boolean, HEED_MASK_BOOLEAN, 0, 0, 0};
+            check_zero_rows(4, "boolean mask");
+            at.args.mask = (heed_mask){at.additive, HEED_MASK_ADDITIVE, 0, 0, 0};
+            check_zero_rows(4, "-inf mask");
+            at.args.mask.type = HEED_MASK_NONE;
+            at.args.kv_lengths = &none;
+            check_zero_rows(4, "kv_lengths 0");
+        }
+        prepare(MOST_QUERIES, keys < MOST_QUERIES ? keys : MOST_QUERIES - 1);
+        at.args.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+        check_zero_rows(at.args.seq_q - at.args.seq_kv, "causal, more queries than keys");
+    }
+    end();
+}
+
+/* Scores: the query is (1, 0 ...), so that the first component of a key is its score. */
+static void set_scores(size_t keys, float score)
+{
+    prepare(1, keys);
+    memset(at.q, 0, sizeof at.q);
+    at.q[0] = 1.0f;
+    for (size_t j = 0; j < keys; j++) {
+        memset(at.k + j * DIM, 0, DIM * sizeof(float));
+        at.k[j * DIM] = score;
+    }
+}
+
+static void check_scores(size_t keys, size_t j)
+{
+    for (size_t special = 0; special < COUNT(specials); special++) {
+        set_scores(keys, 0.5f);
+        at.k[j * DIM] = specials[special];
+        attend();
+        if (special < 2 || keys == 1) {
+            check_row(ROW_NAN, VALUES, at.out, "attention", special_names[special], j);
+        } else {
+            check_row(ROW_FINITE, VALUES, at.out, "attention", special_names[special], j);
+            CHECK(at.map[j] == 0.0f);
+        }
+    }
+}
+
+static void test_scores(const struct heed_kernels *table)
+{
+    seed(12);
+    begin("%s attention to NaN and infinite scores", table->name);
+    for (size_t keys = 1; keys <= longest(); keys++)
+        for (size_t j = 0; j < keys; j++)
+            check_scores(keys, j);
+    for (size_t c = 6; c < COUNT(key_counts); c += key_count_step()) {
+        size_t keys = key_counts[c];
+        check_scores(keys, 0);
+        check_scores(keys, keys - 1);
+        check_scores(keys, 254);
+        if (keys > 256)
+            check_scores(keys, 256);
+    }
+    for (size_t c = 0; c < COUNT(key_counts); c++) {
+        set_scores(key_counts[c], -INFINITY);
+        attend();
+        check_row(ROW_NAN, VALUES, at.out, "attention", "all scores -inf", 0);
+        check_row(ROW_NAN, at.args.seq_kv, at.map, "map", "all scores -inf", 0);
+        set_scores(key_counts[c], -1e30f);
+        attend();
+        check_row(ROW_FINITE, VALUES, at.out, "attention", "all scores -1e30", 0);
+    }
+    end();
+}
+
+static void test_table(const struct heed_kernels *table)
+{
+    static void (*const tests[])(const struct heed_kernels *) = {
+        test_softmax,        test_layernorm,   test_layernorm_finite, test_activations, test_argmax,     test_matmul,
+        test_matmul_scalars, test_hidden_keys, test_diagonal,         test_masks,       test_empty_rows, test_scores};
+    context = context_on(table, 1);
+    for (size_t i = 0; i < COUNT(tests); i++)
+        tests[i](table);
+    heed_context_destroy(context);
+}
+
+int main(void)
+{
+    for_each_table(test_table);
+    return finish();
+}
