@@ -402,7 +402,7 @@ static void test_row_values(void)
     expect(HEED_ERR_NULL, heed_argmax(NULL, 2, 3, at(0), 3, NULL), "index");
     expect(HEED_ERR_STRIDE, heed_argmax(NULL, 2, 3, at(0), 2, index), "ld");
     expect(HEED_ERR_ALIGNMENT, heed_argmax(NULL, 2, 3, shifted(at(0), 2), 3, index), "src");
-    expect(HEED_ERR_ALIGNMENT, heed_argmax(NULL, 2, 3, at(0), 3, shifted(index, 4)), "index");
+    expect(HEED_ERR_ALIGNMENT, heed_argmax(NULL, 2, 3, at(0), 3, shifted(index, 2)), "index");
     expect(HEED_ERR_OVERLAP, heed_argmax(NULL, 2, 3, at(0), 3, (size_t *)(void *)at(0)), "index");
     expect(HEED_ERR_OVERFLOW, heed_argmax(NULL, SIZE_MAX, 3, at(0), 3, index), "rows");
     expect(HEED_ERR_OVERFLOW, heed_argmax(NULL, 2, SIZE_MAX / 2, at(0), SIZE_MAX / 2, index), "cols");
@@ -515,7 +515,7 @@ static void test_pool(void)
     GOOD((void)0);
     WRONG(HEED_ERR_ENUM, p.pooling = (heed_pooling)NOT_IN_ENUM);
     WRONG(HEED_ERR_NULL, p.offsets = NULL);
-    WRONG(HEED_ERR_ALIGNMENT, p.offsets = shifted(p.offsets, 4));
+    WRONG(HEED_ERR_ALIGNMENT, p.offsets = shifted(p.offsets, 2));
     WRONG(HEED_ERR_INDEX, p.offset[0] = 4);
     WRONG(HEED_ERR_INDEX, p.offset[1] = 9);
     WRONG(HEED_ERR_INDEX, p.offset[3] = 2);
@@ -570,7 +570,7 @@ static void test_embed(void)
     WRONG(HEED_ERR_ALIGNMENT, p.table[1].table = shifted(p.table[1].table, 1));
     WRONG(HEED_ERR_ALIGNMENT, p.table[0].ids = shifted(p.ids, 1));
     WRONG(HEED_ERR_ALIGNMENT, p.dst = shifted(p.dst, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.offsets = shifted(p.offsets, 4));
+    WRONG(HEED_ERR_ALIGNMENT, p.offsets = shifted(p.offsets, 2));
     WRONG(HEED_ERR_INDEX, p.ids[0] = -1);
     WRONG(HEED_ERR_INDEX, p.ids[5] = 4);
     WRONG(HEED_ERR_INDEX, p.ids[3] = INT32_MIN);
@@ -684,9 +684,9 @@ static void test_attention(void)
     WRONG(HEED_ERR_ALIGNMENT, p.a.out.data = shifted(at(3), 1));
     WRONG(HEED_ERR_ALIGNMENT, p.a.map.data = shifted(at(4), 1));
     WRONG(HEED_ERR_ALIGNMENT, p.a.mask.data = shifted(at(5), 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.a.kv_lengths = shifted(p.lengths, 4));
-    WRONG(HEED_ERR_ALIGNMENT, (RAGGED, p.a.q_offsets = shifted(p.q_offsets, 4)));
-    WRONG(HEED_ERR_ALIGNMENT, (RAGGED, p.a.kv_offsets = shifted(p.kv_offsets, 4)));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.kv_lengths = shifted(p.lengths, 2));
+    WRONG(HEED_ERR_ALIGNMENT, (RAGGED, p.a.q_offsets = shifted(p.q_offsets, 2)));
+    WRONG(HEED_ERR_ALIGNMENT, (RAGGED, p.a.kv_offsets = shifted(p.kv_offsets, 2)));
     WRONG(HEED_ERR_ENUM, p.a.causal = (heed_causal)NOT_IN_ENUM);
     WRONG(HEED_ERR_ENUM, p.a.mask.type = (heed_mask_type)NOT_IN_ENUM);
     WRONG(HEED_ERR_ENUM, p.a.scale = (heed_scale)NOT_IN_ENUM);
@@ -946,7 +946,7 @@ static void test_mha(void)
     WRONG(HEED_ERR_ALIGNMENT, p.w.key_bias = shifted(p.w.key_bias, 1));
     WRONG(HEED_ERR_ALIGNMENT, p.w.value_bias = shifted(p.w.value_bias, 1));
     WRONG(HEED_ERR_ALIGNMENT, p.w.output_bias = shifted(p.w.output_bias, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.a.offsets = shifted(p.offsets, 4));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.offsets = shifted(p.offsets, 2));
     WRONG(HEED_ERR_ENUM, p.a.causal = (heed_causal)NOT_IN_ENUM);
     WRONG(HEED_ERR_ENUM, p.a.mask.type = (heed_mask_type)NOT_IN_ENUM);
     WRONG(HEED_ERR_ENUM, p.a.scale = (heed_scale)NOT_IN_ENUM);
@@ -1067,7 +1067,7 @@ static void test_encoder(void)
     WRONG(HEED_ERR_ALIGNMENT, p.a.final_scale = shifted(at(2), 1));
     WRONG(HEED_ERR_ALIGNMENT, p.a.final_shift = shifted(at(3), 1));
     WRONG(HEED_ERR_ALIGNMENT, p.a.mask.data = shifted(at(4), 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.a.offsets = shifted(p.offsets, 4));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.offsets = shifted(p.offsets, 2));
     WRONG(HEED_ERR_ENUM, p.a.causal = (heed_causal)NOT_IN_ENUM);
     WRONG(HEED_ERR_ENUM, p.a.mask.type = (heed_mask_type)NOT_IN_ENUM);
     WRONG(HEED_ERR_INDEX, (p.a.offsets = p.offsets, p.offsets[0] = 1));

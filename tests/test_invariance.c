@@ -380,7 +380,7 @@ static heed_context *host_context(const struct heed_kernels *table, struct host 
 
 static void check_executors(const struct invariant *op, const struct heed_kernels *table)
 {
-    for (size_t threads = 2; threads <= 4; threads++) {
+    for (size_t threads = 2; threads <= 4; threads += quick() ? 2 : 1) {
         heed_context *context = context_on(table, threads);
         CHECK(heed_context_threads(context) == threads);
         run_all(op, context, 0, 0, got);
@@ -399,11 +399,11 @@ static void check_executors(const struct invariant *op, const struct heed_kernel
 
 static void check_memory(const struct invariant *op, const heed_context *context)
 {
-    for (size_t offset = 1; offset < 16; offset += quick() ? 5 : 1) {
+    for (size_t offset = 1; offset < 16; offset += quick() ? 7 : 1) {
         run_all(op, context, offset, 0, got);
         compare(op, 0, op->units, "offset", offset);
     }
-    for (size_t gap = 1; gap < 20; gap += quick() ? 9 : 3) {
+    for (size_t gap = 1; gap < 20; gap += quick() ? 15 : 3) {
         run_all(op, context, gap % 7, gap, got);
         compare(op, 0, op->units, "gap", gap);
     }
@@ -411,7 +411,7 @@ static void check_memory(const struct invariant *op, const heed_context *context
 
 static void check_split(const struct invariant *op, const heed_context *context)
 {
-    size_t step = op->rows ? 1 : quick() ? 31 : 7;
+    size_t step = op->rows ? 1 : quick() ? 47 : 7;
     for (size_t unit = 0; unit < op->units; unit += step) {
         const struct setting alone = {context, 0, 0, unit, 1};
         op->run(&alone, got);
@@ -589,7 +589,7 @@ static int encode_and_compare(const heed_context *context)
 
 static void *caller(void *failed)
 {
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < (quick() ? 4 : 20); i++)
         if (!encode_and_compare(i % 4 == 3 ? NULL : shared.context))
             *(int *)failed = 1;
     return NULL;

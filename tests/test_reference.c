@@ -224,7 +224,8 @@ static void test_embedding(const struct heed_kernels *table)
         for (size_t i = 0; i < TOKENS; i++)
             for (size_t j = 0; j < cols; j++) {
                 size_t position = 2 + (i < 4 ? i : i - 4), id = (size_t)ids[i];
-                want[i * COLS + j] = rows[0][id * COLS + j] + rows[1][position * COLS + j] + rows[2][id * COLS + j];
+                float sum = rows[0][id * COLS + j] + rows[1][position * COLS + j];
+                want[i * COLS + j] = sum + rows[2][id * COLS + j];
             }
         CHECK(heed_embed(context, TOKENS, cols, TABLES, tables, 3, offsets, y, COLS) == HEED_OK);
         check_same(TOKENS, cols, y, COLS, want, COLS, "embedding");
@@ -517,11 +518,13 @@ static void test_exact_attention(const struct heed_kernels *table)
             for (size_t i = 0; i < a.heads * a.seq_q; i++) {
                 size_t row = i % a.seq_q, seen = causal ? row + a.seq_kv + 1 : a.seq_kv + a.seq_q;
                 seen = seen < a.seq_q ? 0 : seen - a.seq_q;
+                float inverse = seen ? 1.0f / (float)seen : 0.0f;
                 for (size_t d = 0; d < a.value_dim; d++) {
                     double sum = 0.0;
                     for (size_t j = 0; j < seen; j++)
                         sum += (double)v[j * a.value_dim + d];
-                    out.value[i * a.value_dim + d] = seen ? (double)((float)sum * (1.0f / (float)seen)) : 0.0;
+                    float product = (float)sum * inverse;
+                    out.value[i * a.value_dim + d] = (double)product;
                 }
             }
             CHECK(heed_attention(context, &args, NULL) == HEED_OK);
