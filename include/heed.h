@@ -118,7 +118,7 @@ typedef struct heed_context_options {
     size_t struct_size;
     const char *level;      /* NULL: the default level */
     heed_executor executor; /* default HEED_EXECUTOR_OPENMP */
-    size_t threads;         /* 0: heed_default_threads(); at most 65536 */
+    size_t threads;         /* 0: heed_default_threads(), but a host states its own; at most 65536 */
     heed_host host;         /* for HEED_EXECUTOR_HOST */
     heed_allocator allocator;
 } heed_context_options;

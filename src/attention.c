@@ -278,6 +278,8 @@ static size_t sequence_of_tile(const struct attention_run *run, size_t tile)
 
 static void set_mask(struct heed_attention_task *task, const heed_mask *mask, size_t b, size_t h, size_t row)
 {
+    if (task->keys == 0)
+        return;
     size_t at = b * mask->batch_stride + h * mask->head_stride + row * mask->row_stride;
     task->mask_kind = (enum heed_mask_kind)mask->type;
     task->mask_row = mask->row_stride;
@@ -301,7 +303,12 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
 {
     const struct attention *a = &run->a;
     size_t dim = a->args.head_dim, padded = heed_pad(a->args.value_dim);
-    task->k = (struct heed_panels){run->packed_k + packed_start(run, b, kv_head, dim), HEED_PANEL, HEED_PANEL * dim};
+    task->k = task->v = (struct heed_panels){heed_nothing, 0, 0};
+    if (dim > 0)
+        task->k =
+            (struct heed_panels){run->packed_k + packed_start(run, b, kv_head, dim), HEED_PANEL, HEED_PANEL * dim};
+    if (a->args.value_dim == 0)
+        return;
     if (a->pack_values)
         task->v = (struct heed_panels){run->packed_v + packed_start(run, b, kv_head, padded), HEED_PANEL,
                                        HEED_PANEL * task->keys};
@@ -332,10 +339,16 @@ static void attend_rows(void *arg, size_t index, size_t worker)
         .map_cols = args->seq_kv,
         .scratch = run->worker_scratch + worker * run->worker_floats,
     };
+    task.q = heed_nothing;
+    task.out = task.scratch;
     if (args->head_dim > 0)
         task.q = args->q.data + head_start(&args->q, &a->queries, b, h) + row * args->q.row_stride;
+    else
+        task.q_row = 0;
     if (args->value_dim > 0)
         task.out = args->out.data + head_start(&out, &a->queries, b, h) + row * out.row_stride;
+    else
+        task.out_row = 0;
     if (args->map.data)
         task.map = args->map.data + b * args->map.batch_stride + h * args->map.head_stride + row * task.map_row;
     set_panels(&task, run, b, h / (args->n_heads / args->n_kv_heads));

@@ -188,6 +188,9 @@ struct heed_product {
     struct heed_epilogue epilogue;
 };
 
+/* Something to point at where an operand has no element, since NULL takes no offset, not even 0. */
+extern const float heed_nothing[HEED_PANEL];
+
 void heed_product_run(const struct heed_context *context, const struct heed_product *product);
 
 /* ---- weights (pack.c) ---- */

@@ -139,7 +139,8 @@ heed_status heed_weights_pack(const heed_context *context, heed_type type, heed_
         .out_high = (uint32_t)((uint64_t)out >> 32),
     };
     struct pack_job job = {c->kernels, transposed, in, out, ld, src, (float *)(void *)(w + 1)};
-    heed_run(c, heed_ceil_div(out, HEED_PANEL), (double)in * (double)out, pack_panel, &job);
+    if (in > 0)
+        heed_run(c, heed_ceil_div(out, HEED_PANEL), (double)in * (double)out, pack_panel, &job);
     *weights = w;
     return HEED_OK;
 }

@@ -61,10 +61,18 @@ static void cut_for_workers(struct plan *plan, size_t workers)
     }
 }
 
-void heed_product_run(const struct heed_context *context, const struct heed_product *product)
+const float heed_nothing[HEED_PANEL];
+
+void heed_product_run(const struct heed_context *context, const struct heed_product *given)
 {
-    if (product->m == 0 || product->n == 0)
+    if (given->m == 0 || given->n == 0)
         return;
+    struct heed_product copy = *given, *product = &copy;
+    if (product->k == 0) {
+        product->a = heed_nothing;
+        product->lda = 0;
+        product->b = (struct heed_panels){heed_nothing, 0, 0};
+    }
     struct plan plan = {context->kernels, product, BLOCK_ROWS, block_cols(product), 0};
     plan.row_blocks = heed_ceil_div(product->m, plan.rows);
     if (heed_workers(context) > 1)

@@ -539,6 +539,100 @@ static void test_padding(const struct heed_kernels *table, const heed_context *c
     release_all();
 }
 
+/* ---- layers have the bits of the operators that they are made of ---- */
+
+static float *project(const heed_context *context, const float *x, const heed_weights *w, const float *bias,
+                      heed_activation activation, const float *residual)
+{
+    heed_linear_options options = HEED_LINEAR_OPTIONS_INIT;
+    float *y = buffer(LAYER_ROWS * heed_weights_out(w), 1);
+    options.bias = bias;
+    options.activation = activation;
+    options.residual = residual;
+    options.ld_residual = heed_weights_out(w);
+    ok(heed_linear(context, LAYER_ROWS, x, heed_weights_in(w), w, &options, y, heed_weights_out(w)), "linear");
+    return y;
+}
+
+static float *attend_by_parts(const heed_context *context, const heed_mha_weights *w, const float *x,
+                              const float *residual)
+{
+    const float *q = project(context, x, w->query, w->query_bias, HEED_ACTIVATION_NONE, NULL);
+    const float *k = project(context, x, w->key, w->key_bias, HEED_ACTIVATION_NONE, NULL);
+    const float *v = project(context, x, w->value, w->value_bias, HEED_ACTIVATION_NONE, NULL);
+    float *out = buffer(LAYER_ROWS * D_MODEL, 2);
+    heed_attention_args a = HEED_ATTENTION_ARGS_INIT;
+    a.batch = SEQUENCES;
+    a.n_heads = a.n_kv_heads = N_HEADS;
+    a.seq_q = a.seq_kv = LONGEST;
+    a.head_dim = a.value_dim = HEAD_DIM;
+    a.q = (heed_heads){q, 0, HEAD_DIM, D_MODEL};
+    a.k = (heed_heads){k, 0, HEAD_DIM, D_MODEL};
+    a.v = (heed_heads){v, 0, HEAD_DIM, D_MODEL};
+    a.out = (heed_heads_out){out, 0, HEAD_DIM, D_MODEL};
+    a.q_offsets = a.kv_offsets = offsets;
+    ok(heed_attention(context, &a, NULL), "attention");
+    return project(context, out, w->output, w->output_bias, HEED_ACTIVATION_NONE, residual);
+}
+
+static float *feed_forward_by_parts(const heed_context *context, const heed_ffn_weights *w, const float *x,
+                                    const float *residual)
+{
+    const float *hidden = project(context, x, w->up, w->up_bias, w->activation, NULL);
+    return project(context, hidden, w->down, w->down_bias, HEED_ACTIVATION_NONE, residual);
+}
+
+static float *normalize(const heed_context *context, const float *x, const float *scale, const float *shift, float eps)
+{
+    heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
+    float *y = buffer(LAYER_ROWS * D_MODEL, 3);
+    options.scale = scale;
+    options.shift = shift;
+    options.eps = eps;
+    ok(heed_layernorm(context, LAYER_ROWS, D_MODEL, x, D_MODEL, &options, y, D_MODEL), "layernorm");
+    return y;
+}
+
+static const float *layer_by_parts(const heed_context *context, const heed_encoder_layer *l, const float *x)
+{
+    const float *y;
+    if (l->order == HEED_NORM_PRE) {
+        y = normalize(context, x, l->norm1_scale, l->norm1_shift, l->eps);
+        x = attend_by_parts(context, l->attention, y, x);
+        y = normalize(context, x, l->norm2_scale, l->norm2_shift, l->eps);
+        return feed_forward_by_parts(context, l->ffn, y, x);
+    }
+    y = attend_by_parts(context, l->attention, x, x);
+    y = normalize(context, y, l->norm1_scale, l->norm1_shift, l->eps);
+    y = feed_forward_by_parts(context, l->ffn, y, y);
+    return normalize(context, y, l->norm2_scale, l->norm2_shift, l->eps);
+}
+
+static void test_composition(const struct heed_kernels *table, const heed_context *context)
+{
+    begin("%s encoder layer has the bits of its operators", table->name);
+    for (int order = HEED_NORM_POST; order <= HEED_NORM_PRE; order++) {
+        struct layer_problem problem;
+        struct packed_layer layer;
+        float *x = buffer(LAYER_ROWS * D_MODEL, 1), *y = buffer(LAYER_ROWS * D_MODEL, 2);
+        layer_options.order = (heed_norm_order)order;
+        make_layer(&problem, 85);
+        pack_layer(&layer, &problem);
+        fill_uniform(x, LAYER_ROWS * D_MODEL, -1.0f, 1.0f);
+        heed_encoder_args args = HEED_ENCODER_ARGS_INIT;
+        args.batch = SEQUENCES;
+        args.seq = LONGEST;
+        args.offsets = offsets;
+        args.x = x;
+        args.y = y;
+        args.ldx = args.ldy = D_MODEL;
+        ok(heed_encoder(context, 1, &layer.layer, &args, NULL), "encoder");
+        check_same(LAYER_ROWS, D_MODEL, y, D_MODEL, layer_by_parts(context, &layer.layer, x), D_MODEL, "layer");
+        release_all();
+    }
+    end();
+}
+
 static void test_table(const struct heed_kernels *table)
 {
     heed_context *context = context_on(table, 1);
@@ -554,6 +648,7 @@ static void test_table(const struct heed_kernels *table)
     }
     test_layouts(table, context);
     test_padding(table, context);
+    test_composition(table, context);
     heed_context_destroy(context);
 }
 

@@ -82,12 +82,12 @@ static void start_record(size_t workers, size_t n_tasks)
         record.times[i] = 0;
 }
 
-/* Whether each index came so many times, and none beyond. */
-static bool every_index(size_t times)
+/* Whether each index came once, and none beyond. */
+static bool every_index_once(void)
 {
     bool passed = record.wrong == 0;
     for (size_t i = 0; i < LARGE; i++)
-        passed = passed && record.times[i] == (i < record.n_tasks ? times : 0);
+        passed = passed && record.times[i] == (i < record.n_tasks ? 1 : 0);
     return passed;
 }
 
@@ -95,7 +95,7 @@ static void test_size(struct pool *pool, size_t workers, size_t n_tasks, const c
 {
     start_record(workers, n_tasks);
     pool_run(pool, n_tasks, note, &record);
-    check(every_index(1), name, workers);
+    check(every_index_once(), name, workers);
 }
 
 /* Runs of changing size one after the other: what a thread that wakes late finds is the next run. */

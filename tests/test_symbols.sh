@@ -37,6 +37,11 @@ for archive in $tables; do
         "$($NM -g --defined-only "$archive" | names | grep -vx "heed_kernels_$isa" | grep -v ':$')"
     result "$isa: no weak or common symbol" \
         "$($NM --defined-only "$archive" | awk '$2 ~ /^[WVvCuw]$/')"
+    if $NM -u "$archive" | grep -qE '__(asan|ubsan|tsan|msan|sanitizer|gcov|llvm_prof)'; then
+        count=$((count + 1))
+        echo "ok $count - $isa: calls and constructors # SKIP the objects are instrumented"
+        continue
+    fi
     result "$isa: calls nothing but what compilers emit" \
         "$($NM -u "$archive" | names | grep -vE '^(memcpy|memset|memmove|_GLOBAL_OFFSET_TABLE_)$|:$')"
     if $OBJDUMP --version >/dev/null 2>&1; then
