@@ -238,7 +238,8 @@ HEED_API heed_status heed_linear(const heed_context *context, size_t m, const fl
 
 /* ---- row operators ------------------------------------------------------------------------- */
 
-/* dst = softmax of each row of src: exp(x - max) / sum. dst may be src.
+/* dst = softmax of each row of src: exp(x - max) / sum, shifted by the row's maximum as in Blanchard,
+ * Higham and Higham, IMA J. Numer. Anal. 41 (2021). dst may be src.
  * A row with NaN or +inf becomes NaN, as does one of -inf only; otherwise -inf gives +0. No
  * columns: nothing happens.
  * Bound: 1.01 y ((|x - max| + ln n + n + 3) u + 2 e) + 2^-148 with e = 2 u of exp. */
@@ -261,7 +262,8 @@ typedef struct heed_layernorm_options {
         sizeof(heed_layernorm_options), 0, 0, 1e-5f, 0, 0, 0, 0                                                        \
     }
 
-/* y = (x - mean) / sqrt(var + eps) * scale + shift for each row; var is the mean squared deviation.
+/* y = (x - mean) / sqrt(var + eps) * scale + shift for each row (Ba, Kiros and Hinton,
+ * arXiv:1607.06450); var is the mean squared deviation.
  * y may be x or residual, but not sum. Two passes over deviations from the row's first element, so
  * a constant row gives shift exactly and a large offset costs no accuracy. eps = 0 on a constant
  * row gives shift. A row with NaN or infinity becomes NaN; finite rows whose squared deviations sum
@@ -270,7 +272,8 @@ typedef struct heed_layernorm_options {
 HEED_API heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
                                     const heed_layernorm_options *options, float *y, size_t ldy);
 
-/* dst = activation(src), element by element. dst may be src.
+/* dst = activation(src), element by element; GELU as in Hendrycks and Gimpel, arXiv:1606.08415. dst
+ * may be src.
  * Bound for GELU: 4 ulp or u |x|, whichever is larger. gelu(-inf) is -0, not NaN. */
 HEED_API heed_status heed_activate(const heed_context *context, heed_activation activation, size_t rows, size_t cols,
                                    const float *src, size_t ld_src, float *dst, size_t ld_dst);
@@ -314,7 +317,8 @@ HEED_API heed_status heed_embed(const heed_context *context, size_t n, size_t co
                                 const heed_embedding_table *tables, size_t sequences, const size_t *offsets, float *dst,
                                 size_t ld_dst);
 
-/* dst[i] = the sinusoidal encoding of position first + i, i < n: columns 2j and 2j + 1 hold sin and
+/* dst[i] = the sinusoidal encoding (Vaswani and others, arXiv:1706.03762, section 3.5) of position
+ * first + i, i < n: columns 2j and 2j + 1 hold sin and
  * cos of position / base^(2j / cols). Computed in double and rounded once: the error is below 0.51
  * ulp + position 2^-49. 1 <= base <= 2^1000; 10000 in the original text. first + n <= 2^31. */
 HEED_API heed_status heed_sinusoidal_positions(const heed_context *context, size_t first, size_t n, size_t cols,
@@ -384,7 +388,8 @@ typedef enum heed_scale {
     HEED_SCALE_VALUE = 1           /* the field scale_value */
 } heed_scale;
 
-/* softmax(scale q k^T + mask) v, head by head.
+/* softmax(scale q k^T + mask) v, head by head (arXiv:1706.03762, section 3.2; grouped heads:
+ * arXiv:2305.13245).
  *
  * A batch is either `batch` sequences of seq_q queries and seq_kv keys, or ragged: with q_offsets
  * (batch + 1 entries that do not decrease) the queries of sequence b are rows q_offsets[b] ..
@@ -476,8 +481,8 @@ typedef struct heed_mha_args {
         }                                                                                                              \
     }
 
-/* y = concat(attention(x Wq + bq, m Wk + bk, m Wv + bv)) Wo + bo, + residual. Bits as the
- * operators it is made of. */
+/* y = concat(attention(x Wq + bq, m Wk + bk, m Wv + bv)) Wo + bo, + residual, where m is memory
+ * (arXiv:1706.03762, section 3.2.2). Bits as the operators it is made of. */
 HEED_API heed_status heed_mha(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
                               const heed_workspace *workspace);
 HEED_API heed_status heed_mha_workspace(const heed_context *context, const heed_mha_weights *weights,
