@@ -23,6 +23,12 @@ static size_t join_words(uint32_t low, uint32_t high)
     return (size_t)((uint64_t)high << 32 | low);
 }
 
+/* A file of a 64-bit machine may hold more than a 32-bit one can count. */
+static bool fits_size(uint32_t high)
+{
+    return high == 0 || sizeof(size_t) > sizeof high;
+}
+
 size_t heed_weights_in(const heed_weights *weights)
 {
     return join_words(weights->in_low, weights->in_high);
@@ -80,6 +86,8 @@ heed_status heed_weights_open(const void *memory, size_t bytes, const heed_weigh
         return HEED_ERR_ALIGNMENT;
     const heed_weights *w = memory;
     if (bytes < sizeof *w || heed_weights_check(w) != HEED_OK)
+        return HEED_ERR_FORMAT;
+    if (!fits_size(w->in_high) || !fits_size(w->out_high))
         return HEED_ERR_FORMAT;
     if (heed_weights_bytes(HEED_TYPE_F32, heed_weights_in(w), heed_weights_out(w), &needed) != HEED_OK ||
         needed > bytes)
