@@ -300,6 +300,16 @@ const struct heed_kernels *oracle_of(const struct heed_kernels *table)
     return NULL;
 }
 
+double subnormal_slack(const struct heed_kernels *table)
+{
+#if defined(__arm__)
+    return strcmp(table->name, "neon") == 0 ? 0x1p-126 : 0.0;
+#else
+    (void)table;
+    return 0.0;
+#endif
+}
+
 heed_context *context_on(const struct heed_kernels *table, size_t threads)
 {
     heed_context *context = NULL;

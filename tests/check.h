@@ -86,6 +86,10 @@ void for_each_table(void (*test)(const struct heed_kernels *table));
 /* The oracle of the table's class: the scalar table of the same class, or NULL if it cannot run. */
 const struct heed_kernels *oracle_of(const struct heed_kernels *table);
 
+/* How far flushed subnormals may move a result: 2^-126 on AArch32 NEON, which always flushes them and
+ * is a class of bits of its own; 0 elsewhere. */
+double subnormal_slack(const struct heed_kernels *table);
+
 /* A context on any runnable table. NULL options: one thread. */
 heed_context *context_on(const struct heed_kernels *table, size_t threads);
 

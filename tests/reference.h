@@ -20,6 +20,9 @@ struct inexact inexact_new(size_t n);
 struct inexact inexact_rows(size_t rows, size_t cols, const float *x, size_t ld);
 void reference_release(void);
 
+/* What check_inexact allows on top of every bound: subnormal_slack() of the table. */
+void reference_allow(double slack);
+
 /* !(err <= bound) fails. Counts one check; *worst keeps the largest err / bound. */
 void check_inexact(size_t rows, size_t cols, const float *got, size_t ld, struct inexact want, const char *what,
                    double *worst);

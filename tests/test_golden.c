@@ -239,10 +239,12 @@ static const struct golden {
     const char *name;
     uint64_t (*run)(const struct heed_kernels *table);
     uint64_t fused, unfused;
+    uint64_t flushing; /* AArch32 NEON; 0: the fused one */
 } goldens[] = {
-#define GOLDEN(name, fused, unfused)                                                                                   \
+#define GOLDEN(name, fused, unfused) GOLDEN_OF_3(name, fused, unfused, 0)
+#define GOLDEN_OF_3(name, fused, unfused, flushing)                                                                    \
     {                                                                                                                  \
-#name, golden_##name, UINT64_C(fused), UINT64_C(unfused)                                                       \
+#name, golden_##name, UINT64_C(fused), UINT64_C(unfused), UINT64_C(flushing)                                   \
     }
     GOLDEN(gemm, 0x9d8caf229f624338, 0xed56b62fc40840e8),
     GOLDEN(pack, 0xd2c524d97f524dc2, 0xd2c524d97f524dc2),
@@ -255,7 +257,7 @@ static const struct golden {
     GOLDEN(mean_rows, 0xbaa4f53bfb616174, 0xbaa4f53bfb616174),
     GOLDEN(l2_normalize, 0xc03ccb35084dcf11, 0xfe6df4362f36baf0),
     GOLDEN(argmax, 0x0897603ac9b76b30, 0x0897603ac9b76b30),
-    GOLDEN(vexp, 0x28bfa1623927eabe, 0x6f0247cc7130df74),
+    GOLDEN_OF_3(vexp, 0x28bfa1623927eabe, 0x6f0247cc7130df74, 0x21e60a7b136ded6d),
     GOLDEN(vexp2, 0x58c6d8e8cc0d9864, 0xee57d66d90de05de),
     GOLDEN(positions, 0xfd3c9c477cc70acc, 0xfd3c9c477cc70acc),
     GOLDEN(encoder, 0xf6e96c77b9445b00, 0x6967d1b8e34627ed),
@@ -276,12 +278,19 @@ static void check_completeness(void)
     end();
 }
 
+static uint64_t golden_of(const struct golden *g, const struct heed_kernels *table)
+{
+    if (subnormal_slack(table) > 0.0 && g->flushing)
+        return g->flushing;
+    return table->fused ? g->fused : g->unfused;
+}
+
 static void test_table(const struct heed_kernels *table)
 {
     for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
         begin("%s: golden %s", table->name, goldens[i].name);
         seed(i + 1);
-        uint64_t hash = goldens[i].run(table), want = table->fused ? goldens[i].fused : goldens[i].unfused;
+        uint64_t hash = goldens[i].run(table), want = golden_of(&goldens[i], table);
         check_that(hash == want, "%s class: 0x%016llx, not 0x%016llx", table->fused ? "fused" : "unfused",
                    (unsigned long long)hash, (unsigned long long)want);
         end();

@@ -117,9 +117,13 @@ static void test_layernorm(const struct heed_kernels *table)
     seed(2);
     begin("%s layernorm within its bound", table->name);
     for (size_t l = 0; l < row_lengths(); l++)
-        for (int p = 0; p < ROW_PATTERNS; p++)
+        for (int p = 0; p < ROW_PATTERNS; p++) {
+            /* Inputs that are flushed before they are divided by their deviation have no bound. */
+            if (p == ROW_SUBNORMAL && subnormal_slack(table) > 0.0)
+                continue;
             check_layernorm(row_length(l), (enum pattern)p, eps[(l + (size_t)p) % COUNT(eps)], (int)(l % 3 > 0), memory,
                             &worst);
+        }
     finish_line("layernorm", table->name, worst);
 }
 
@@ -655,6 +659,7 @@ static void test_table(const struct heed_kernels *table)
         test_embedding, test_matmul,          test_tripwire, test_exact_matmul, test_linear,
         test_attention, test_exact_attention, test_layers};
     context = context_on(table, 1);
+    reference_allow(subnormal_slack(table));
     for (size_t i = 0; i < COUNT(tests); i++) {
         tests[i](table);
         release_all();
@@ -665,6 +670,7 @@ static void test_table(const struct heed_kernels *table)
 int main(void)
 {
     for_each_table(test_table);
+    reference_allow(0.0);
     test_positions();
     return finish();
 }
