@@ -19,7 +19,8 @@
  * Bits       Within a class (heed_level_info.fused) a result does not depend on the level, the
  *            number of threads, the batch, the alignment or the strides, given the default
  *            floating-point environment (round to nearest, subnormals kept). Which NaN comes out
- *            is not promised, only that it is one.
+ *            is not promised, only that it is one. 32-bit ARM's NEON always flushes subnormals and
+ *            is a class of its own.
  * Bounds     u = 2^-24, g(n) = n u / (1 - n u). Bounds are per element against exact arithmetic
  *            on the same inputs and hold while nothing overflows or underflows.
  */
@@ -134,8 +135,8 @@ typedef struct heed_context_options {
 typedef struct heed_context heed_context;
 
 /* Makes a context; options NULL means HEED_CONTEXT_OPTIONS_INIT. It starts no thread: OpenMP
- * starts its own at the first operator that is large enough to share. In a child of fork() a
- * context made by the parent runs serially, because libgomp's threads do not survive a fork. */
+ * starts its own at the first operator that is large enough to share. libgomp's threads do not
+ * survive a fork: in a child of a process in which this library has used them it runs serially. */
 HEED_API heed_status heed_context_create(heed_context **context, const heed_context_options *options);
 HEED_API void heed_context_destroy(heed_context *context);
 
@@ -165,7 +166,7 @@ typedef enum heed_transpose { HEED_NO_TRANSPOSE = 0, HEED_TRANSPOSE = 1 } heed_t
  * a is m x k, or k x m if transposed; b is k x n, or n x k if transposed; ld* belong to the
  * matrices as stored. Each element is one chain acc = fma(a, b, acc), k ascending from +0, then
  * fma(beta, c, alpha * acc). beta = 0 does not read c; alpha = 0 does not read a and b.
- * NaN and infinity propagate as IEEE 754 says; zeros are not skipped. k = 0 gives beta * c.
+ * NaN and infinity propagate as IEEE 754 says; zeros are not skipped. k = 0 is an empty sum, +0.
  * c overlaps neither a nor b.
  * Bound: g(k + 2) (|alpha| |a||b| + |beta c|). */
 HEED_API heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a, heed_transpose transpose_b,
@@ -207,6 +208,7 @@ HEED_API heed_status heed_weights_pack(const heed_context *context, heed_type ty
  * against bytes. HEED_ERR_FORMAT if it is anything else. */
 HEED_API heed_status heed_weights_open(const void *memory, size_t bytes, const heed_weights **weights);
 
+/* Rows and columns of what was packed; weights may not be NULL. */
 HEED_API size_t heed_weights_in(const heed_weights *weights);
 HEED_API size_t heed_weights_out(const heed_weights *weights);
 
@@ -284,7 +286,8 @@ HEED_API heed_status heed_argmax(const heed_context *context, size_t rows, size_
                                  size_t *index);
 
 /* dst = src / max(|src|_2, eps) for each row, as 1 / norm times src. dst may be src. eps >= 0; a
- * zero row stays zero. A row with NaN or infinity, or whose squares overflow, is not promised. */
+ * zero row stays zero. A row with NaN or infinity, or whose squares overflow, is not promised.
+ * Bound: (g(cols + 4) / 2 + 3 u) |y|. */
 HEED_API heed_status heed_l2_normalize(const heed_context *context, size_t rows, size_t cols, float eps,
                                        const float *src, size_t ld_src, float *dst, size_t ld_dst);
 
@@ -294,7 +297,8 @@ typedef enum heed_pooling {
 } heed_pooling;
 
 /* dst[s] = the pooled rows offsets[s] .. offsets[s + 1] - 1 of src; offsets has sequences + 1
- * entries that do not decrease. A sequence without rows gives zeros. */
+ * entries that do not decrease. A sequence without rows gives zeros.
+ * Bound of the mean: g(rows + 2) times the mean of |src|. */
 HEED_API heed_status heed_pool(const heed_context *context, heed_pooling pooling, size_t sequences,
                                const size_t *offsets, size_t cols, const float *src, size_t ld_src, float *dst,
                                size_t ld_dst);
@@ -309,10 +313,9 @@ typedef struct heed_embedding_table {
     size_t first;       /* used where ids is NULL */
 } heed_embedding_table;
 
-/* dst[t] = sum over the tables, in order, of the row that token t selects. n is the number of
- * tokens. Learned positions are a table with ids NULL; positions then count from each
- * offsets[s] (sequences + 1 entries, offsets[sequences] = n; NULL: one sequence). An id or position
- * outside its table is HEED_ERR_INDEX. */
+/* dst[t] = sum over the 1 to 8 tables (else HEED_ERR_VALUE), in order, of the row that token t selects. n is the number
+ * of tokens. Learned positions are a table with ids NULL; positions then count from each offsets[s] (sequences + 1
+ * entries, offsets[sequences] = n; NULL: one sequence). An id or position outside its table is HEED_ERR_INDEX. */
 HEED_API heed_status heed_embed(const heed_context *context, size_t n, size_t cols, size_t n_tables,
                                 const heed_embedding_table *tables, size_t sequences, const size_t *offsets, float *dst,
                                 size_t ld_dst);
@@ -409,7 +412,8 @@ typedef struct heed_attention_args {
     heed_scale scale;
     float scale_value;
     heed_heads_out map; /* receives the weights, [batch][n_heads][seq_q][seq_kv], if data is not NULL;
-                           row i of a ragged sequence is row i of that sequence's own map */
+                           row i of a ragged sequence is row i of that sequence's own map, and rows past its end are not
+                           written */
 } heed_attention_args;
 
 #define HEED_ATTENTION_ARGS_INIT                                                                                       \

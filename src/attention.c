@@ -62,9 +62,6 @@ static heed_status check_shape(const struct attention *a)
         return HEED_ERR_ENUM;
     if (args->scale != HEED_SCALE_RSQRT_HEAD_DIM && args->scale != HEED_SCALE_VALUE)
         return HEED_ERR_ENUM;
-    if (args->scale == HEED_SCALE_VALUE &&
-        !(args->scale_value >= -0x1.fffffep127f && args->scale_value <= 0x1.fffffep127f))
-        return HEED_ERR_VALUE;
     if (args->n_heads > 0 && (args->n_kv_heads == 0 || args->n_heads % args->n_kv_heads != 0))
         return HEED_ERR_SHAPE;
     if (args->seq_q > PTRDIFF_MAX || args->seq_kv > PTRDIFF_MAX)
@@ -107,13 +104,15 @@ static heed_status describe(struct attention *a, const heed_context *context, st
         status = check_lengths(a);
     a->pack_values = a->args.value_dim % HEED_PANEL != 0;
     a->scale_log2e = scale_times_log2e(&a->args);
+    if (status == HEED_OK && !(a->scale_log2e >= -0x1.fffffep127f && a->scale_log2e <= 0x1.fffffep127f))
+        status = HEED_ERR_VALUE;
     return status;
 }
 
 static bool is_empty(const struct attention *a)
 {
     return a->args.batch == 0 || a->args.n_heads == 0 || a->query_rows == 0 ||
-           (a->args.value_dim == 0 && !a->args.map.data);
+           (a->args.value_dim == 0 && (!a->args.map.data || a->args.seq_kv == 0));
 }
 
 /* Sequences that all reach the same keys need not be walked: a batch may be any number. */
@@ -155,8 +154,10 @@ static size_t packed_value_floats(const struct attention *a)
 
 static size_t worker_floats(const struct attention *a)
 {
-    size_t floats = heed_attention_scratch(a->args.value_dim, longest_keys(a), a->args.map.data != NULL);
-    return heed_ceil_div(floats, HEED_PANEL) * HEED_PANEL;
+    size_t keys = longest_keys(a);
+    if (a->args.value_dim > SIZE_MAX / 256 || keys > SIZE_MAX / 256) /* the sum of a few would wrap */
+        return SIZE_MAX;
+    return heed_pad(heed_attention_scratch(a->args.value_dim, keys, a->args.map.data != NULL));
 }
 
 static size_t scratch_parts(const struct attention *a)

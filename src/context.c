@@ -4,7 +4,6 @@
 #include "internal.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #define MOST_THREADS 65536
 
@@ -70,7 +69,6 @@ heed_status heed_context_create_on(heed_context **context, const heed_context_op
         .threads = read.executor == HEED_EXECUTOR_SERIAL ? 1 : threads,
         .host = read.host,
         .allocator = allocator,
-        .owner = (long)getpid(),
     };
     *context = made;
     return HEED_OK;

@@ -88,10 +88,15 @@ static heed_status describe(struct encoder *e, const heed_context *context, stru
     if (status == HEED_OK) {
         memcpy(&e->stride, layers, sizeof e->stride);
         status = read_layer(e, 0, &first);
-        if (status == HEED_OK && (!first.attention || heed_weights_check(first.attention->query) != HEED_OK))
+        if (status == HEED_OK && !first.attention)
             status = HEED_ERR_NULL;
+        heed_mha_weights attention = HEED_MHA_WEIGHTS_INIT;
         if (status == HEED_OK)
-            e->d_model = heed_weights_in(first.attention->query);
+            status = heed_struct_read(&attention, sizeof attention, sizeof attention, first.attention);
+        if (status == HEED_OK)
+            status = heed_weights_check(attention.query);
+        if (status == HEED_OK)
+            e->d_model = heed_weights_in(attention.query);
     }
     for (size_t i = 0; status == HEED_OK && i < n_layers; i++) {
         size_t bytes = 0;
@@ -178,7 +183,7 @@ static heed_status check_operands(const struct encoder *e, const heed_workspace 
         check_layer_operands(&operands, e, &layer);
         check_mask(&operands, e, layer.attention->n_heads);
         heed_write(&operands, args->y, sizeof(float), e->rows, e->d_model, args->ldy, 0);
-        status = heed_operands_check(&operands, NULL, 0);
+        status = heed_operands_check(&operands, workspace, bytes);
     }
     return status;
 }

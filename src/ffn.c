@@ -23,9 +23,12 @@ static heed_status read_weights(heed_ffn_weights *known, const heed_ffn_weights 
 
 heed_status heed_ffn_workspace(const heed_context *context, const heed_ffn_weights *weights, size_t m, size_t *bytes)
 {
+    struct heed_context fallback;
+    const struct heed_context *c;
     heed_ffn_weights w;
-    (void)context;
-    heed_status status = read_weights(&w, weights);
+    heed_status status = heed_context_resolve(context, &fallback, &c);
+    if (status == HEED_OK)
+        status = read_weights(&w, weights);
     if (status != HEED_OK)
         return status;
     return heed_workspace_answer(heed_scratch_part(heed_times(m, heed_weights_out(w.up)), sizeof(float)), bytes);

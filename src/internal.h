@@ -37,7 +37,6 @@ struct heed_context {
     size_t threads;
     heed_host host;
     heed_allocator allocator;
-    long owner; /* process that made it: OpenMP's threads do not survive a fork */
 };
 
 /* As heed_context_create, on any runnable table: the tests' way to tables that may not be selected. */

@@ -54,7 +54,11 @@ static heed_status check_transpose(heed_transpose transpose)
 heed_status heed_matmul_workspace(const heed_context *context, heed_transpose transpose_a, heed_transpose transpose_b,
                                   size_t m, size_t n, size_t k, size_t *bytes)
 {
-    (void)context;
+    struct heed_context fallback;
+    const struct heed_context *resolved;
+    heed_status status = heed_context_resolve(context, &fallback, &resolved);
+    if (status != HEED_OK)
+        return status;
     if (check_transpose(transpose_a) != HEED_OK || check_transpose(transpose_b) != HEED_OK)
         return HEED_ERR_ENUM;
     return heed_workspace_answer(scratch_parts(transpose_a, m, n, k), bytes);

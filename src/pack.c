@@ -66,7 +66,10 @@ heed_status heed_weights_check(const heed_weights *weights)
     if ((uintptr_t)weights % 4 != 0)
         return HEED_ERR_ALIGNMENT;
     bool ours = weights->magic == WEIGHTS_MAGIC && weights->version == WEIGHTS_VERSION &&
-                weights->type == HEED_TYPE_F32 && weights->panel == HEED_PANEL;
+                weights->type == HEED_TYPE_F32 && weights->panel == HEED_PANEL && fits_size(weights->in_high) &&
+                fits_size(weights->out_high);
+    for (size_t i = 0; i < sizeof weights->reserved / sizeof *weights->reserved; i++)
+        ours = ours && weights->reserved[i] == 0;
     return ours ? HEED_OK : HEED_ERR_FORMAT;
 }
 
@@ -86,8 +89,6 @@ heed_status heed_weights_open(const void *memory, size_t bytes, const heed_weigh
         return HEED_ERR_ALIGNMENT;
     const heed_weights *w = memory;
     if (bytes < sizeof *w || heed_weights_check(w) != HEED_OK)
-        return HEED_ERR_FORMAT;
-    if (!fits_size(w->in_high) || !fits_size(w->out_high))
         return HEED_ERR_FORMAT;
     if (heed_weights_bytes(HEED_TYPE_F32, heed_weights_in(w), heed_weights_out(w), &needed) != HEED_OK ||
         needed > bytes)

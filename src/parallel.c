@@ -3,6 +3,7 @@
  */
 #include "internal.h"
 
+#include <stdatomic.h>
 #include <unistd.h>
 
 #if HAVE_OPENMP
@@ -30,9 +31,16 @@ static void run_serial(size_t n_tasks, heed_task *task, void *arg)
 }
 
 #if HAVE_OPENMP
-static bool openmp_is_usable(const struct heed_context *context)
+/* The process whose OpenMP threads this library has used, 0 for none. They do not survive a fork:
+ * a child of that process would wait for them for ever. */
+static atomic_long openmp_process;
+
+static bool openmp_is_usable(void)
 {
-    return !omp_in_parallel() && (long)getpid() == context->owner;
+    long nobody = 0, self = (long)getpid();
+    if (omp_in_parallel())
+        return false;
+    return atomic_compare_exchange_strong(&openmp_process, &nobody, self) || nobody == self;
 }
 
 static void run_openmp(const struct heed_context *context, size_t n_tasks, heed_task *task, void *arg)
@@ -52,7 +60,7 @@ void heed_run(const struct heed_context *context, size_t n_tasks, double work, h
             return;
         }
 #if HAVE_OPENMP
-        if (context->executor == HEED_EXECUTOR_OPENMP && openmp_is_usable(context)) {
+        if (context->executor == HEED_EXECUTOR_OPENMP && openmp_is_usable()) {
             run_openmp(context, n_tasks, task, arg);
             return;
         }

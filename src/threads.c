@@ -90,6 +90,17 @@ static size_t tree_quota(const char *mount, const char *group)
     }
 }
 
+/* Whether a comma-separated list has the word "cpu"; "cpuset" and "cpuacct" are others. */
+static bool names_cpu(const char *controllers)
+{
+    for (const char *word = controllers; word; word = strchr(word, ',')) {
+        word += *word == ',';
+        if (strncmp(word, "cpu", 3) == 0 && (word[3] == ',' || word[3] == '\0'))
+            return true;
+    }
+    return false;
+}
+
 /* /proc/self/cgroup has lines "ID:CONTROLLERS:GROUP"; version 2 has no controllers there. */
 static size_t cgroup_cpus(void)
 {
@@ -109,7 +120,7 @@ static size_t cgroup_cpus(void)
         size_t quota = SIZE_MAX;
         if (*controllers == '\0')
             quota = tree_quota("/sys/fs/cgroup", group);
-        else if (strstr(controllers, "cpu"))
+        else if (names_cpu(controllers))
             quota = tree_quota("/sys/fs/cgroup/cpu", group);
         least = quota < least ? quota : least;
     }

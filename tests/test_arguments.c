@@ -262,6 +262,11 @@ static void test_open(void)
         swap_bytes(bytes + 4 * word);
         CHECK(open_status(copy, BYTES) == (memcmp(copy, good, BYTES) ? HEED_ERR_FORMAT : HEED_OK));
     }
+    for (size_t word = 8; word < 16; word++) { /* reserved */
+        memcpy(copy, good, BYTES);
+        bytes[4 * word] = 1;
+        CHECK(open_status(copy, BYTES) == HEED_ERR_FORMAT);
+    }
     for (size_t word = 4; word < 8; word++) { /* sizes that the memory cannot hold */
         memcpy(copy, good, BYTES);
         memset(bytes + 4 * word, 0xff, 4);
@@ -1028,6 +1033,7 @@ static void test_encoder(void)
      p.a.mask = (heed_mask){at(4), HEED_MASK_ADDITIVE, 0, 0, 3}, p.given = &p.a, p.offsets[0] = 0, p.offsets[1] = 3,   \
      p.offsets[2] = 5, p.lengths[0] = 1, p.lengths[1] = 3, p.workspace = NULL)
 #define call() heed_encoder(NULL, p.n, p.given_layers, p.given, p.workspace)
+    float *scratch = buffer((size_t)1 << 16, 0);
     begin("heed_encoder refuses");
     GOOD((void)0);
     GOOD(p.a.offsets = p.offsets);
@@ -1081,6 +1087,10 @@ static void test_encoder(void)
     WRONG(HEED_ERR_OVERLAP, p.a.y = at(4));
     WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.w.query, 64));
     WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.f.up, 64));
+    WRONG(HEED_ERR_FORMAT, p.w.query = (const heed_weights *)(const void *)at(6));
+    WRONG(HEED_ERR_STRUCT, (p.w.struct_size = 0, p.w.query = NULL));
+    WRONG(HEED_ERR_OVERLAP,
+          (p.a.mask.data = scratch, p.memory = (heed_workspace){scratch, 4 << 16}, p.workspace = &p.memory));
     GOOD((p.a.y = at(0), p.a.ldy = 9));
 #define HUGE_SIZE(size)                                                                                                \
     WRONG(HEED_ERR_OVERFLOW, p.a.seq = size);                                                                          \
@@ -1166,6 +1176,28 @@ static void test_huge_batches(void)
         expect(HEED_ERR_OVERFLOW, heed_encoder(NULL, 1, &model.layer.layer, &e, NULL), "heed_encoder");
     }
     alarm(0);
+    end();
+}
+
+/* Scratch that no memory holds, however few elements the operands have. */
+static void test_huge_scratch(void)
+{
+    const size_t dims[] = {SIZE_MAX / 4, SIZE_MAX / 32, SIZE_MAX / 64 + 1};
+    size_t bytes = 0;
+    arena = pristine;
+    begin("huge scratch is refused");
+    for (size_t i = 0; i < COUNT(dims); i++) {
+        heed_attention_args a = good_attention();
+        a.value_dim = dims[i];
+        expect(HEED_ERR_OVERFLOW, heed_attention_workspace(NULL, &a, &bytes), "value_dim");
+        a = good_attention();
+        a.seq_kv = a.q.row_stride = dims[i];
+        expect(HEED_ERR_OVERFLOW, heed_attention_workspace(NULL, &a, &bytes), "seq_kv");
+    }
+    heed_attention_args a = good_attention();
+    a.scale = HEED_SCALE_VALUE;
+    a.scale_value = 3e38f;
+    expect(HEED_ERR_VALUE, heed_attention(NULL, &a, NULL), "a scale that overflows in base 2");
     end();
 }
 
@@ -1496,6 +1528,7 @@ int main(void)
     test_context();
     test_allocation();
     test_huge_batches();
+    test_huge_scratch();
     test_index_overlaps();
     return finish();
 }

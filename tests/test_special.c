@@ -576,11 +576,31 @@ static void test_scores(const struct heed_kernels *table)
     end();
 }
 
+/* -FLT_MAX, the usual mask of other frameworks, is a number: keys that all have it weigh the same. */
+static void test_finite_masks(const struct heed_kernels *table)
+{
+    begin("%s: an additive mask of -FLT_MAX", table->name);
+    prepare(1, 7);
+    fill_uniform(at.q, DIM, 0.0f, 0.0f);
+    at.args.mask = (heed_mask){at.additive, HEED_MASK_ADDITIVE, 0, 0, 7};
+    for (size_t j = 0; j < 7; j++)
+        at.additive[j] = -0x1.fffffep127f;
+    attend();
+    for (size_t j = 0; j < 7; j++)
+        check_bound((double)at.map[j], 1.0 / 7.0, 0x1p-22, "weight", j);
+    at.additive[3] = 0.0f;
+    attend();
+    for (size_t j = 0; j < 7; j++)
+        CHECK(at.map[j] == (j == 3 ? 1.0f : 0.0f));
+    end();
+}
+
 static void test_table(const struct heed_kernels *table)
 {
     static void (*const tests[])(const struct heed_kernels *) = {
-        test_softmax,        test_layernorm,   test_layernorm_finite, test_activations, test_argmax,     test_matmul,
-        test_matmul_scalars, test_hidden_keys, test_diagonal,         test_masks,       test_empty_rows, test_scores};
+        test_softmax,    test_layernorm,      test_layernorm_finite, test_activations, test_argmax,
+        test_matmul,     test_matmul_scalars, test_hidden_keys,      test_diagonal,    test_masks,
+        test_empty_rows, test_scores,         test_finite_masks};
     context = context_on(table, 1);
     for (size_t i = 0; i < COUNT(tests); i++)
         tests[i](table);

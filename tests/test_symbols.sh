@@ -43,7 +43,7 @@ for archive in $tables; do
         continue
     fi
     result "$isa: calls nothing but what compilers emit" \
-        "$($NM -u "$archive" | names | grep -vE '^(memcpy|memset|memmove|_GLOBAL_OFFSET_TABLE_|__aeabi_[a-z]*)$|:$')"
+        "$($NM -u "$archive" | names | grep -vE '^(memcpy|memset|memmove|_GLOBAL_OFFSET_TABLE_|__aeabi_[a-z]*|__stack_chk_[a-z_]*)$|:$')"
     if $OBJDUMP --version >/dev/null 2>&1; then
         result "$isa: no constructor" "$($OBJDUMP -h "$archive" | grep -E '\.(init_array|ctors)')"
     fi

@@ -44,7 +44,7 @@ HEED_INLINE vf vf_load_n(const float *p, size_t n, vf fill)
 {
     if (n >= 4)
         return _mm_loadu_ps(p);
-    __m128 low = n & 2 ? _mm_castpd_ps(_mm_load_sd((const double *)(const void *)p)) : _mm_setzero_ps();
+    __m128 low = n & 2 ? _mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)p)) : _mm_setzero_ps();
     __m128 one = n & 1 ? _mm_load_ss(p + (n & 2)) : _mm_setzero_ps();
     __m128 v = n & 2 ? _mm_movelh_ps(low, one) : one;
     return vf_choose(vf_mask_n(n), v, fill);
