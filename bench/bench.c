@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT
+ * heed-bench: heed, its peers and the machine's limits, measured side by side.
+ */
+#include "config.h"
+
+#include "diag.h"
+#include "levels.h"
+#include "limits.h"
+#include "memory.h"
+#include "suites.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <heed.h>
+#include <math.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+#define THREADS_MAX 65536
+#define SIZE_LIMIT 1000000000 /* CBLAS counts in int */
+#define RANDOM_MAX 1000000
+#define RANDOM_SIZE 2048
+
+static const char help[] =
+    "usage: heed-bench SUITE [OPTION]...\n"
+    "Measures heed and other libraries as a share of what the machine can do.\n"
+    "\n"
+    "suites: peak    the machine's limits: multiply-adds, bytes read and copied at each cache level\n"
+    "        matmul  nothing packed beforehand\n"
+    "        linear  weights packed beforehand where an implementation can\n"
+    "        gemv    linear of a single row\n"
+    "\n"
+    "  --shape MxNxK    instead of the suite's own shapes; may be repeated\n"
+    "  --random N       N random shapes instead\n"
+    "  --seed S         of the random shapes (default 1)\n"
+    "  --threads LIST   default: 1 and as many as there are CPUs\n"
+    "  --isa LIST       of heed and of the limits, or \"all\" (default: heed's choice)\n"
+    "  --impl LIST      of heed, openblas, blis, mkl. Default: all that are installed, the others only\n"
+    "                   with heed's default --isa, because they choose their instructions themselves\n"
+    "  --seconds T      for each shape, less where medians are steady sooner (default 1)\n"
+    "  --csv FILE       suite,shape,isa,threads,impl,seconds,rate,unit,limit,percent\n"
+    "  --help, --version\n"
+    "\n"
+    "Other libraries are found as the dynamic linker finds them, so LD_LIBRARY_PATH counts.\n"
+    "Where one does not know the CPU, tell it, as in OPENBLAS_CORETYPE=SkylakeX.\n"
+    "example: heed-bench linear --shape 128x768x768 --threads 1,2 --isa avx2,avx512 --csv linear.csv\n";
+
+/* What the command line says; the arrays are the process's. */
+struct options {
+    struct plan plan;
+    struct shape *shapes;
+    size_t n_shapes, shape_capacity;
+    size_t *threads;
+    size_t n_threads, thread_capacity;
+    const char **isas;
+    size_t n_isas, isa_capacity;
+    size_t random;
+    uint64_t seed;
+    bool seeded, shaped;
+    const char *csv;
+};
+
+/* ---- numbers and lists ---------------------------------------------------------------------- */
+
+/* Digits up to `end`, which may be any character. */
+static bool parse_count(const char *text, const char *end, unsigned long long most, unsigned long long *count)
+{
+    char *stop;
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    *count = strtoull(text, &stop, 10);
+    return errno == 0 && stop == end && *count <= most;
+}
+
+static bool bad(const char *option, const char *value, const char *wanted)
+{
+    diag_print("%s %s: %s", option, value, wanted);
+    return false;
+}
+
+/* Calls add for each part of the list between commas. */
+static bool parse_list(struct options *o, const char *option, char *list,
+                       bool (*add)(struct options *o, const char *option, const char *item))
+{
+    for (char *item = list, *comma; item; item = comma ? comma + 1 : NULL) {
+        comma = strchr(item, ',');
+        if (comma)
+            *comma = '\0';
+        if (!add(o, option, item))
+            return false;
+    }
+    return true;
+}
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+static bool append_shape(struct options *o, struct shape shape)
+{
+    struct shape *shapes = memory_grow(o->shapes, &o->shape_capacity, o->n_shapes + 1, sizeof *shapes);
+    if (!shapes)
+        return false;
+    o->shapes = shapes;
+    shapes[o->n_shapes++] = shape;
+    return true;
+}
+
+static bool add_shape(struct options *o, const char *option, const char *text)
+{
+    unsigned long long sizes[3];
+    const char *begin = text;
+    for (int i = 0; i < 3; i++) {
+        const char *end = begin + strcspn(begin, "x");
+        if (!parse_count(begin, end, SIZE_LIMIT, &sizes[i]) || sizes[i] == 0 || (*end == 'x') != (i < 2))
+            return bad(option, text, "expected MxNxK, each from 1 to 1000000000");
+        begin = end + 1;
+    }
+    o->shaped = true;
+    return append_shape(o, (struct shape){(size_t)sizes[0], (size_t)sizes[1], (size_t)sizes[2]});
+}
+
+static bool add_threads(struct options *o, const char *option, const char *text)
+{
+    unsigned long long count;
+    if (!parse_count(text, text + strlen(text), THREADS_MAX, &count) || count == 0)
+        return bad(option, text, "expected numbers from 1 to 65536");
+    if (count > 1 && !heed_has_openmp())
+        return bad(option, text, "this build has no OpenMP, so only 1 will do");
+    size_t *threads = memory_grow(o->threads, &o->thread_capacity, o->n_threads + 1, sizeof *threads);
+    if (!threads)
+        return false;
+    o->threads = threads;
+    threads[o->n_threads++] = (size_t)count;
+    return true;
+}
+
+static bool append_isa(struct options *o, const char *name)
+{
+    const char **isas = memory_grow(o->isas, &o->isa_capacity, o->n_isas + 1, sizeof *isas);
+    if (!isas)
+        return false;
+    o->isas = isas;
+    isas[o->n_isas++] = name;
+    return true;
+}
+
+static bool add_all_isas(struct options *o)
+{
+    heed_level_info info;
+    for (size_t i = 0; heed_level_query(i, &info) == HEED_OK; i++)
+        if (!info.reason && !append_isa(o, info.name))
+            return false;
+    return true;
+}
+
+static bool add_isa(struct options *o, const char *option, const char *name)
+{
+    (void)option;
+    if (strcmp(name, "all") == 0)
+        return add_all_isas(o);
+    return level_check(name) && append_isa(o, name);
+}
+
+static bool add_impl(struct options *o, const char *option, const char *name)
+{
+    impl_set impl = suites_impl(name);
+    if (!impl)
+        return bad(option, name, "expected heed, openblas, blis or mkl");
+    o->plan.impls |= impl;
+    o->plan.peers_everywhere = true;
+    return true;
+}
+
+static bool set_seconds(struct options *o, const char *text)
+{
+    char *stop;
+    errno = 0;
+    double seconds = strtod(text, &stop);
+    if (errno || stop == text || *stop || !(seconds > 0.0 && seconds <= 1e6))
+        return bad("--seconds", text, "expected a number above 0, at most 1000000");
+    o->plan.seconds = seconds;
+    return true;
+}
+
+static bool set_random(struct options *o, const char *text)
+{
+    unsigned long long count;
+    if (!parse_count(text, text + strlen(text), RANDOM_MAX, &count) || count == 0)
+        return bad("--random", text, "expected a number from 1 to 1000000");
+    o->random = (size_t)count;
+    return true;
+}
+
+static bool set_seed(struct options *o, const char *text)
+{
+    unsigned long long seed;
+    if (!parse_count(text, text + strlen(text), UINT64_MAX, &seed))
+        return bad("--seed", text, "expected a number from 0 on");
+    o->seed = seed;
+    o->seeded = true;
+    return true;
+}
+
+/* ---- what was not said ----------------------------------------------------------------------- */
+
+static uint64_t next_random(uint64_t *state)
+{
+    /* splitmix64 */
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* From 1 to RANDOM_SIZE, every magnitude as likely as another. */
+static size_t random_size(uint64_t *state)
+{
+    double unit = (double)(next_random(state) >> 11) * 0x1p-53;
+    return (size_t)exp(unit * log(RANDOM_SIZE + 1.0));
+}
+
+static bool add_random_shapes(struct options *o)
+{
+    for (size_t i = 0; i < o->random; i++) {
+        size_t m = random_size(&o->seed), n = random_size(&o->seed), k = random_size(&o->seed);
+        if (!append_shape(o, (struct shape){o->plan.suite->kind == SUITE_GEMV ? 1 : m, n, k}))
+            return false;
+    }
+    return true;
+}
+
+static bool add_default_threads(struct options *o)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%zu", heed_default_threads());
+    return add_threads(o, "--threads", "1") &&
+           (strcmp(text, "1") == 0 || !heed_has_openmp() || add_threads(o, "--threads", text));
+}
+
+static bool complete(struct options *o)
+{
+    const char *level = "";
+    heed_level_default(&level);
+    if ((o->n_threads == 0 && !add_default_threads(o)) || (o->n_isas == 0 && !append_isa(o, level)) ||
+        !add_random_shapes(o))
+        return false;
+    if (o->plan.impls == 0)
+        o->plan.impls = IMPL_ALL;
+    o->plan.shapes = o->shapes;
+    o->plan.n_shapes = o->n_shapes;
+    o->plan.threads = o->threads;
+    o->plan.n_threads = o->n_threads;
+    o->plan.isas = o->isas;
+    o->plan.n_isas = o->n_isas;
+    return true;
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+enum {
+    OPTION_SHAPE = 256,
+    OPTION_RANDOM,
+    OPTION_SEED,
+    OPTION_THREADS,
+    OPTION_ISA,
+    OPTION_IMPL,
+    OPTION_SECONDS,
+    OPTION_CSV,
+    OPTION_HELP,
+    OPTION_VERSION
+};
+
+static const struct option long_options[] = {{"shape", required_argument, NULL, OPTION_SHAPE},
+                                             {"random", required_argument, NULL, OPTION_RANDOM},
+                                             {"seed", required_argument, NULL, OPTION_SEED},
+                                             {"threads", required_argument, NULL, OPTION_THREADS},
+                                             {"isa", required_argument, NULL, OPTION_ISA},
+                                             {"impl", required_argument, NULL, OPTION_IMPL},
+                                             {"seconds", required_argument, NULL, OPTION_SECONDS},
+                                             {"csv", required_argument, NULL, OPTION_CSV},
+                                             {"help", no_argument, NULL, OPTION_HELP},
+                                             {"version", no_argument, NULL, OPTION_VERSION},
+                                             {NULL, 0, NULL, 0}};
+
+static bool set_option(struct options *o, int option, char *value)
+{
+    switch (option) {
+    case OPTION_SHAPE:
+        return add_shape(o, "--shape", value);
+    case OPTION_RANDOM:
+        return set_random(o, value);
+    case OPTION_SEED:
+        return set_seed(o, value);
+    case OPTION_THREADS:
+        return parse_list(o, "--threads", value, add_threads);
+    case OPTION_ISA:
+        return parse_list(o, "--isa", value, add_isa);
+    case OPTION_IMPL:
+        return parse_list(o, "--impl", value, add_impl);
+    case OPTION_SECONDS:
+        return set_seconds(o, value);
+    default:
+        o->csv = value;
+        return true;
+    }
+}
+
+static bool choose_suite(struct options *o, int argc, char **argv)
+{
+    if (argc == 0) {
+        diag_print("no suite; see --help");
+        return false;
+    }
+    if (argc > 1) {
+        diag_print("%s: one suite at a time; see --help", argv[1]);
+        return false;
+    }
+    for (size_t i = 0; suites_at(i); i++)
+        if (strcmp(suites_at(i)->name, argv[0]) == 0)
+            o->plan.suite = suites_at(i);
+    if (!o->plan.suite)
+        diag_print("%s: no such suite; see --help", argv[0]);
+    return o->plan.suite != NULL;
+}
+
+/* Options that do not go together. */
+static bool check_together(const struct options *o)
+{
+    enum suite_kind kind = o->plan.suite->kind;
+    if (kind == SUITE_PEAK && (o->shaped || o->random || o->plan.impls)) {
+        diag_print("peak takes neither --shape, --random nor --impl");
+        return false;
+    }
+    if (o->shaped && o->random) {
+        diag_print("--shape and --random do not go together");
+        return false;
+    }
+    if (o->seeded && !o->random) {
+        diag_print("--seed needs --random");
+        return false;
+    }
+    for (size_t i = 0; kind == SUITE_GEMV && i < o->n_shapes; i++)
+        if (o->shapes[i].m != 1) {
+            diag_print("gemv has a single row: --shape 1xNxK");
+            return false;
+        }
+    return true;
+}
+
+/* -1: go on. */
+static int parse(struct options *o, int argc, char **argv)
+{
+    int option;
+    while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+        switch (option) {
+        case OPTION_HELP:
+            fputs(help, stdout);
+            return EXIT_DONE;
+        case OPTION_VERSION:
+            puts("heed-bench " PACKAGE_VERSION);
+            return EXIT_DONE;
+        case ':':
+            diag_print("%s: needs a value; see --help", argv[optind - 1]);
+            return EXIT_USAGE;
+        case '?':
+            diag_print("%s: no such option; see --help", argv[optind - 1]);
+            return EXIT_USAGE;
+        default:
+            if (!set_option(o, option, optarg))
+                return EXIT_USAGE;
+        }
+    }
+    return choose_suite(o, argc - optind, argv + optind) && check_together(o) ? -1 : EXIT_USAGE;
+}
+
+static void announce(const struct options *o)
+{
+    report_comment("heed %s, %s: %s", heed_version(), o->plan.suite->name, o->plan.suite->description);
+    report_comment("caches: L1 %zu KiB, L2 %zu KiB, L3 %zu KiB", limits_cache_bytes(LEVEL_L1) / 1024,
+                   limits_cache_bytes(LEVEL_L2) / 1024, limits_cache_bytes(LEVEL_L3) / 1024);
+}
+
+static int measure(struct options *o)
+{
+    struct report report;
+    if (!level_check(NULL) || !complete(o) || !report_open(&report, o->csv))
+        return EXIT_FAILED;
+    announce(o);
+    bool done = suites_run(&o->plan, &report);
+    if (done) {
+        report_summary(&report);
+        done = report_commit(&report);
+    }
+    report_free(&report);
+    return done ? EXIT_DONE : EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {.plan = {.seconds = 1.0}, .seed = 1};
+    diag_set_program("heed-bench");
+    signal(SIGPIPE, SIG_IGN);
+    int status = parse(&o, argc, argv);
+    if (status == -1)
+        status = measure(&o);
+    free(o.shapes);
+    free(o.threads);
+    free(o.isas);
+    if (status == EXIT_DONE && (fflush(stdout) != 0 || ferror(stdout))) {
+        diag_print("standard output: %s", strerror(errno));
+        return EXIT_FAILED;
+    }
+    return status;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ * Results: a table for people, and CSV.
+ */
+#include "config.h"
+
+#include "report.h"
+
+#include "diag.h"
+#include "memory.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool report_open(struct report *report, const char *csv)
+{
+    *report = (struct report){.has_csv = csv != NULL};
+    if (!csv)
+        return true;
+    if (!target_open(&report->csv, csv)) {
+        report->has_csv = false;
+        return false;
+    }
+    fputs("suite,shape,isa,threads,impl,seconds,rate,unit,limit,percent\n", report->csv.stream);
+    return target_check(&report->csv);
+}
+
+void report_comment(const char *format, ...)
+{
+    va_list arguments;
+    fputs("# ", stdout);
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    putchar('\n');
+}
+
+static bool same_group(const struct row *a, const struct row *b)
+{
+    return strcmp(a->shape, b->shape) == 0 && strcmp(a->isa, b->isa) == 0 && a->threads == b->threads;
+}
+
+static bool same_series(const struct row *a, const struct row *b)
+{
+    return strcmp(a->impl, b->impl) == 0 && strcmp(a->isa, b->isa) == 0 && a->threads == b->threads;
+}
+
+static void print_row(const struct report *report, const struct row *row)
+{
+    if (report->count == 1)
+        printf("%-16s %-10s %7s %-9s %12s %9s %-8s %8s  %s\n", "shape", "isa", "threads", "impl", "us", "rate", "unit",
+               "% limit", "limit");
+    printf("%-16s %-10s %7zu %-9s %12.3f %9.2f %-8s %8.1f  %s\n", row->shape, row->isa, row->threads, row->impl,
+           1e6 * row->seconds, row->rate, row->unit, row->percent, row->limit);
+}
+
+static void write_row(FILE *stream, const struct row *row)
+{
+    fprintf(stream, "%s,%s,%s,%zu,%s,%.6g,%.6g,%s,%s,%.2f\n", row->suite, row->shape, row->isa, row->threads, row->impl,
+            row->seconds, row->rate, row->unit, row->limit, row->percent);
+}
+
+bool report_add(struct report *report, const struct row *row)
+{
+    struct row *rows = memory_grow(report->rows, &report->capacity, report->count + 1, sizeof *rows);
+    if (!rows)
+        return false;
+    report->rows = rows;
+    rows[report->count++] = *row;
+    print_row(report, row);
+    if (fflush(stdout) != 0) {
+        diag_print("standard output: %s", strerror(errno));
+        return false;
+    }
+    if (!report->has_csv)
+        return true;
+    write_row(report->csv.stream, row);
+    return target_check(&report->csv);
+}
+
+/* ---- summary ------------------------------------------------------------------------------- */
+
+static bool is_first_of_series(const struct report *report, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (same_series(&report->rows[i], &report->rows[index]))
+            return false;
+    return true;
+}
+
+static void summarize_series(const struct report *report, const struct row *first)
+{
+    const struct row *worst = first;
+    double logs = 0.0;
+    size_t count = 0;
+    for (size_t i = 0; i < report->count; i++) {
+        const struct row *row = &report->rows[i];
+        if (!same_series(row, first))
+            continue;
+        logs += log(row->percent);
+        count++;
+        if (row->percent < worst->percent)
+            worst = row;
+    }
+    report_comment("%s, %s, %zu %s: geometric mean %.1f %% of the limit over %zu shapes, worst %.1f %% at %s",
+                   first->impl, first->isa, first->threads, first->threads == 1 ? "thread" : "threads",
+                   exp(logs / (double)count), count, worst->percent, worst->shape);
+}
+
+/* The best row of the group but heed's own; NULL if heed was alone. */
+static const struct row *best_peer(const struct report *report, const struct row *heed)
+{
+    const struct row *best = NULL;
+    for (size_t i = 0; i < report->count; i++) {
+        const struct row *row = &report->rows[i];
+        if (strcmp(row->impl, "heed") != 0 && same_group(row, heed) && (!best || row->percent > best->percent))
+            best = row;
+    }
+    return best;
+}
+
+static void compare_series(const struct report *report, const struct row *first)
+{
+    double logs = 0.0, worst_ratio = INFINITY;
+    const struct row *worst = NULL, *worst_peer = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < report->count; i++) {
+        const struct row *row = &report->rows[i];
+        const struct row *peer = same_series(row, first) ? best_peer(report, row) : NULL;
+        if (!peer)
+            continue;
+        double ratio = row->percent / peer->percent;
+        logs += log(ratio);
+        count++;
+        if (ratio < worst_ratio) {
+            worst_ratio = ratio;
+            worst = row;
+            worst_peer = peer;
+        }
+    }
+    if (worst)
+        report_comment("heed, %s, %zu %s: %.3f times the best peer in the geometric mean, worst %.3f at %s (%s)",
+                       first->isa, first->threads, first->threads == 1 ? "thread" : "threads",
+                       exp(logs / (double)count), worst_ratio, worst->shape, worst_peer->impl);
+}
+
+void report_summary(const struct report *report)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        if (!is_first_of_series(report, i))
+            continue;
+        summarize_series(report, &report->rows[i]);
+        if (strcmp(report->rows[i].impl, "heed") == 0)
+            compare_series(report, &report->rows[i]);
+    }
+}
+
+bool report_commit(struct report *report)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        diag_print("standard output: %s", strerror(errno));
+        return false;
+    }
+    bool committed = !report->has_csv || target_commit(&report->csv);
+    report->has_csv = false;
+    return committed;
+}
+
+void report_free(struct report *report)
+{
+    if (report->has_csv)
+        target_abandon(&report->csv);
+    free(report->rows);
+    *report = (struct report){0};
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * Results: a table for people on standard output, and CSV.
+ */
+#ifndef BENCH_REPORT_H
+#define BENCH_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "target.h"
+
+struct row {
+    const char *suite;
+    char shape[48];
+    const char *isa;
+    size_t threads;
+    const char *impl;
+    double seconds, rate;
+    const char *unit, *limit;
+    double percent; /* of the limit */
+};
+
+/* Rows of one shape, instruction set and thread count follow one another. */
+struct report {
+    bool has_csv;
+    struct target csv;
+    struct row *rows;
+    size_t count, capacity;
+};
+
+/* csv NULL: only the table. false after a message, here and below. */
+bool report_open(struct report *report, const char *csv);
+
+/* A line "# ..." in the table. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+void report_comment(const char *format, ...);
+
+bool report_add(struct report *report, const struct row *row);
+
+/* The geometric mean and the worst shape of each implementation. */
+void report_summary(const struct report *report);
+
+/* Gives the CSV file its name. */
+bool report_commit(struct report *report);
+
+/* Leaves no file. Also after report_commit. */
+void report_free(struct report *report);
+
+#endif

@@ -1,0 +1,169 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Tests of heed-bench with tiny shapes; run from the build directory. Prints TAP.
+set -u
+
+bench=${HEED_BENCH:-bench/heed-bench}
+unset HEED_ISA
+columns=suite,shape,isa,threads,impl,seconds,rate,unit,limit,percent
+
+if ! test -x "$bench"; then
+    echo "1..0 # SKIP heed-bench was not built"
+    exit 0
+fi
+
+count=0
+failures=0
+work=$(mktemp -d "${TMPDIR:-/tmp}/heed-test.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+out=$work/out
+err=$work/err
+csv=$work/results.csv
+
+# expect NAME CONDITION...
+expect() {
+    name=$1
+    shift
+    count=$((count + 1))
+    if "$@"; then
+        echo "ok $count - $name"
+    else
+        failures=$((failures + 1))
+        echo "not ok $count - $name"
+        sed 's/^/# /' "$err" | head -n 5
+    fi
+}
+
+# one_line STATUS PATTERN: how the last command ended, and its one line on standard error.
+one_line() {
+    test "$status" -eq "$1" && test "$(wc -l <"$err")" -eq 1 && grep -q -- "$2" "$err"
+}
+
+# refuse PATTERN ARGUMENT...: a wrong command line.
+refuse() {
+    pattern=$1
+    shift
+    "$bench" "$@" >"$out" 2>"$err" </dev/null
+    status=$?
+    expect "refused: $*" refused "$pattern"
+}
+
+refused() {
+    one_line 2 "$1" && ! test -s "$out"
+}
+
+# rows SUITE SHAPE: whether the CSV file has the heading, and in each row these and sound numbers.
+rows() {
+    test "$status" -eq 0 && ! test -s "$err" && test "$(head -n 1 "$csv")" = "$columns" &&
+        awk -F, -v suite="$1" -v shape="$2" '
+            NR == 1 { next }
+            NF != 10 || $1 != suite || (shape != "" && $2 != shape) { exit bad = 1 }
+            $4 + 0 < 1 || $6 + 0 <= 0 || $7 + 0 <= 0 { exit bad = 1 }
+            $8 !~ /^(GFLOP|GB)\/s$/ || $9 !~ /^(fma|L1|L2|L3|DRAM)$/ { exit bad = 1 }
+            $10 !~ /^[0-9]+\.[0-9]+$/ || $10 + 0 <= 0 { exit bad = 1 }
+            END { exit bad || NR < 2 }' "$csv"
+}
+
+# run SUITE SHAPE ARGUMENT...: a short run, SHAPE may be empty.
+run() {
+    suite=$1 shape=$2
+    shift 2
+    rm -f "$csv"
+    "$bench" "$suite" ${shape:+--shape "$shape"} --seconds 0.01 --csv "$csv" "$@" >"$out" 2>"$err" </dev/null
+    status=$?
+    expect "$suite $shape $*" rows "$suite" "$shape"
+}
+
+has_impl() {
+    awk -F, -v impl="$1" 'NR > 1 && $5 == impl { found = 1 } END { exit !found }' "$csv"
+}
+
+only_impl() {
+    awk -F, -v impl="$1" 'NR > 1 && $5 != impl { exit bad = 1 } END { exit bad }' "$csv"
+}
+
+has_rows() {
+    test "$(wc -l <"$csv")" -eq $(($1 + 1))
+}
+
+# ---- suites --------------------------------------------------------------------------------------
+
+run peak "" --threads 1
+run matmul 8x8x8
+expect "heed is among the rows" has_impl heed
+expect "the table has the shape" grep -q '^8x8x8 ' "$out"
+run matmul 1x1x1 --threads 1
+run linear 7x33x20
+run linear 3x5x7 --threads 1 --impl heed --isa all
+expect "--impl leaves out the others" only_impl heed
+run gemv 1x48x32 --threads 1
+run matmul "" --threads 1 --impl heed --random 3 --seed 7
+expect "--random gives so many rows" has_rows 3
+cp "$csv" "$work/first.csv"
+run matmul "" --threads 1 --impl heed --random 3 --seed 7
+same_shapes() {
+    test "$(cut -d, -f2 "$csv")" = "$(cut -d, -f2 "$work/first.csv")"
+}
+expect "--seed gives the same shapes again" same_shapes
+
+# ---- help and wrong command lines ------------------------------------------------------------------
+
+"$bench" --help >"$out" 2>"$err"
+expect "--help has an example" grep -q '^example: heed-bench ' "$out"
+"$bench" --version >"$out" 2>"$err"
+expect "--version" grep -q '^heed-bench [0-9]' "$out"
+
+refuse 'no suite'
+refuse 'no such suite' nonsense
+refuse 'one suite' matmul linear
+refuse 'no such option' matmul --nonsense
+refuse 'needs a value' matmul --shape
+refuse 'expected MxNxK' matmul --shape 8x8
+refuse 'expected MxNxK' matmul --shape 8x8x8x8
+refuse 'expected MxNxK' matmul --shape 8x0x8
+refuse 'expected MxNxK' matmul --shape 8x-8x8
+refuse 'expected MxNxK' matmul --shape 8x8x99999999999999999999
+refuse 'expected numbers' matmul --threads 0
+refuse 'expected numbers' matmul --threads 1,,1
+refuse 'no level has that name' matmul --isa nonsense
+refuse 'expected heed' matmul --impl nonsense
+refuse 'expected a number' matmul --seconds 0
+refuse 'expected a number' matmul --seconds nan
+refuse 'expected a number' matmul --random 0
+refuse 'needs --random' matmul --seed 1
+refuse 'do not go together' matmul --shape 8x8x8 --random 1
+refuse 'neither' peak --shape 8x8x8
+refuse 'single row' gemv --shape 2x8x8
+
+# ---- output that cannot be written -------------------------------------------------------------------
+
+fast() {
+    "$bench" matmul --shape 8x8x8 --threads 1 --impl heed --seconds 0.01 "$@" 2>"$err"
+}
+
+only_err_and_out() {
+    one_line "$1" "$2" && test "$(ls "$work/dir")" = ""
+}
+
+mkdir "$work/dir"
+fast --csv "$work/absent/x.csv" >"$out"
+status=$?
+expect "a CSV file that cannot be made" one_line 1 'No such file'
+if test -c /dev/full; then
+    fast --csv "$work/dir/x.csv" >/dev/full
+    status=$?
+    expect "a full device: an error, no CSV file" only_err_and_out 1 'standard output'
+    fast --csv /dev/full >"$out"
+    status=$?
+    expect "CSV to a full device" one_line 1 '/dev/full'
+fi
+{
+    fast --csv "$work/dir/x.csv"
+    echo $? >"$work/status"
+} | :
+status=$(cat "$work/status")
+expect "a closed pipe: an error, no CSV file" only_err_and_out 1 'standard output'
+
+echo "1..$count"
+test $failures -eq 0
