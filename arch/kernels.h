@@ -40,7 +40,7 @@ enum heed_epilogue_kind {
 };
 
 /* Values of heed_activation in heed.h, which arch does not include. */
-enum heed_activation_kind { HEED_KIND_NONE, HEED_KIND_RELU, HEED_KIND_GELU_ERF, HEED_KIND_GELU_TANH };
+enum heed_activation_kind { HEED_KIND_NONE, HEED_KIND_RELU, HEED_KIND_GELU_ERF, HEED_KIND_GELU_TANH, HEED_KIND_SILU };
 
 struct heed_epilogue {
     enum heed_epilogue_kind kind;

@@ -214,9 +214,10 @@ HEED_API size_t heed_weights_out(const heed_weights *weights);
 
 typedef enum heed_activation {
     HEED_ACTIVATION_NONE = 0,
-    HEED_ACTIVATION_RELU = 1,     /* x < 0 ? 0 : x, so NaN stays NaN */
-    HEED_ACTIVATION_GELU_ERF = 2, /* x (1 + erf(x / sqrt 2)) / 2, the exact form */
-    HEED_ACTIVATION_GELU_TANH = 3 /* x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 */
+    HEED_ACTIVATION_RELU = 1,      /* x < 0 ? 0 : x, so NaN stays NaN */
+    HEED_ACTIVATION_GELU_ERF = 2,  /* x (1 + erf(x / sqrt 2)) / 2, the exact form */
+    HEED_ACTIVATION_GELU_TANH = 3, /* x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 */
+    HEED_ACTIVATION_SILU = 4       /* x / (1 + e^-x), also called swish */
 } heed_activation;
 
 typedef struct heed_linear_options {
@@ -274,9 +275,9 @@ typedef struct heed_layernorm_options {
 HEED_API heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
                                     const heed_layernorm_options *options, float *y, size_t ldy);
 
-/* dst = activation(src), element by element; GELU as in Hendrycks and Gimpel, arXiv:1606.08415. dst
- * may be src.
- * Bound for GELU: 4 ulp or u |x|, whichever is larger. gelu(-inf) is -0, not NaN. */
+/* dst = activation(src), element by element; GELU and SiLU as in Hendrycks and Gimpel,
+ * arXiv:1606.08415. dst may be src. NaN gives NaN; at -inf the GELUs and SiLU are -0, not NaN.
+ * Bound for the GELUs and SiLU: 4 ulp or u |x|, whichever is larger. */
 HEED_API heed_status heed_activate(const heed_context *context, heed_activation activation, size_t rows, size_t cols,
                                    const float *src, size_t ld_src, float *dst, size_t ld_dst);
 

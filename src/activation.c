@@ -3,6 +3,8 @@
  */
 #include "rows.h"
 
+_Static_assert((int)HEED_ACTIVATION_SILU == (int)HEED_KIND_SILU, "src and arch number activations alike");
+
 struct activate {
     const struct heed_kernels *kernels;
     enum heed_activation_kind activation;
@@ -18,6 +20,7 @@ heed_status heed_activation_check(heed_activation activation)
     case HEED_ACTIVATION_RELU:
     case HEED_ACTIVATION_GELU_ERF:
     case HEED_ACTIVATION_GELU_TANH:
+    case HEED_ACTIVATION_SILU:
         return HEED_OK;
     }
     return HEED_ERR_ENUM;

@@ -254,6 +254,12 @@ static void run_gelu_tanh(const struct heed_kernels *kernels, const struct row_c
     kernels->activate(HEED_KIND_GELU_TANH, r->rows, r->cols, src, ld, dst, ld);
 }
 
+static void run_silu(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                     size_t ld)
+{
+    kernels->activate(HEED_KIND_SILU, r->rows, r->cols, src, ld, dst, ld);
+}
+
 static void run_mean_rows(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                           size_t ld)
 {
@@ -300,10 +306,10 @@ static const struct {
     const char *name;
     void (*run)(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst, size_t ld);
 } row_kernels[] = {
-    {"softmax", run_softmax},     {"layernorm", run_layernorm}, {"l2_normalize", run_l2_normalize},
-    {"relu", run_relu},           {"gelu erf", run_gelu_erf},   {"gelu tanh", run_gelu_tanh},
-    {"mean_rows", run_mean_rows}, {"sum_rows", run_sum_rows},   {"argmax", run_argmax},
-    {"vexp", run_vexp},           {"vexp2", run_vexp2},
+    {"softmax", run_softmax}, {"layernorm", run_layernorm}, {"l2_normalize", run_l2_normalize},
+    {"relu", run_relu},       {"gelu erf", run_gelu_erf},   {"gelu tanh", run_gelu_tanh},
+    {"silu", run_silu},       {"mean_rows", run_mean_rows}, {"sum_rows", run_sum_rows},
+    {"argmax", run_argmax},   {"vexp", run_vexp},           {"vexp2", run_vexp2},
 };
 
 static void sweep_row_kernel(size_t index)

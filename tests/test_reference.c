@@ -160,7 +160,7 @@ static void test_residual(const struct heed_kernels *table)
 
 static void test_activations(const struct heed_kernels *table)
 {
-    static const char *const names[] = {"none", "relu", "gelu erf", "gelu tanh"};
+    static const char *const names[] = {"none", "relu", "gelu erf", "gelu tanh", "silu"};
     static const float special[] = {0.0f,    -0.0f,  0x1p-149f,       -0x1p-149f,      0x1p-126f, 1e-20f,
                                     -1e-20f, 5.5f,   -5.5f,           -13.0f,          13.0f,     -40.0f,
                                     1e10f,   -1e10f, 0x1.fffffep127f, -0x1.fffffep127f};
@@ -171,7 +171,7 @@ static void test_activations(const struct heed_kernels *table)
         x[i] = i < COUNT(special) ? special[i]
                : i % 3            ? uniform(-15.0f, 15.0f)
                                   : ldexpf(gaussian(), (int)(i % 120) - 100);
-    for (int a = 0; a < 4; a++) {
+    for (int a = 0; a < (int)COUNT(names); a++) {
         double worst = 0.0;
         begin("%s activation %s within its bound", table->name, names[a]);
         CHECK(heed_activate(context, (heed_activation)a, 1, n, x, n, y, n) == HEED_OK);
