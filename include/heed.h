@@ -281,6 +281,14 @@ HEED_API heed_status heed_layernorm(const heed_context *context, size_t rows, si
 HEED_API heed_status heed_activate(const heed_context *context, heed_activation activation, size_t rows, size_t cols,
                                    const float *src, size_t ld_src, float *dst, size_t ld_dst);
 
+/* dst = activation(gate) * up, element by element: SwiGLU with SILU, GEGLU with a GELU, ReGLU with RELU
+ * (Shazeer, arXiv:2002.05202). dst may be gate or up. NaN and infinity as the activation's and then as
+ * IEEE 754 multiplies.
+ * Bound: that of the activation times |up|, and u |dst| + 2^-149. */
+HEED_API heed_status heed_activate_gated(const heed_context *context, heed_activation activation, size_t rows,
+                                         size_t cols, const float *gate, size_t ld_gate, const float *up, size_t ld_up,
+                                         float *dst, size_t ld_dst);
+
 /* index[r] = the lowest column of the largest value of row r. NaN counts as largest. cols = 0 with
  * rows > 0 is HEED_ERR_SHAPE, since there is no answer. */
 HEED_API heed_status heed_argmax(const heed_context *context, size_t rows, size_t cols, const float *src, size_t ld,

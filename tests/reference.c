@@ -173,6 +173,17 @@ struct inexact reference_activate(heed_activation activation, size_t n, struct i
     return y;
 }
 
+struct inexact reference_gated(heed_activation activation, size_t n, struct inexact gate, struct inexact up)
+{
+    struct inexact y = reference_activate(activation, n, gate);
+    for (size_t i = 0; i < n; i++) {
+        y.error[i] = y.error[i] * largest_of(up, i) + fabs(y.value[i]) * up.error[i];
+        y.value[i] *= up.value[i];
+        y.error[i] += UNIT * largest_of(y, i) + TINY;
+    }
+    return y;
+}
+
 struct inexact reference_linear(size_t m, size_t in, size_t out, struct inexact x, const float *w, const float *bias,
                                 heed_activation activation, struct inexact residual)
 {

@@ -89,6 +89,18 @@ static uint64_t golden_silu(const struct heed_kernels *t)
     return hash_of(ROWS * COLS, x);
 }
 
+static uint64_t golden_activate_gated(const struct heed_kernels *t)
+{
+    float *x = random_floats(ROWS * COLS, -9.0f, 9.0f), *up = random_floats(ROWS * COLS, -2.0f, 2.0f);
+    float *y = buffer(ROWS * COLS, 0);
+    uint64_t hash = HASH_START;
+    for (int kind = HEED_KIND_NONE; kind <= HEED_KIND_SILU; kind++) {
+        t->activate_gated((enum heed_activation_kind)kind, ROWS, COLS, x, COLS, up, COLS, y, COLS);
+        hash = hash_floats(hash, ROWS * COLS, y);
+    }
+    return hash;
+}
+
 static uint64_t golden_attention(const struct heed_kernels *t)
 {
     enum { KEYS = 600, DIM = 40 };
@@ -269,6 +281,7 @@ static const struct golden {
     GOLDEN(13, vexp2, 0x58c6d8e8cc0d9864, 0xee57d66d90de05de),
     GOLDEN(14, positions, 0xfd3c9c477cc70acc, 0xfd3c9c477cc70acc),
     GOLDEN(15, encoder, 0xf6e96c77b9445b00, 0x6967d1b8e34627ed),
+    GOLDEN(102, activate_gated, 0xd01ca686782411a0, 0x69743a37422274e1),
     GOLDEN(101, silu, 0x7f0d28b940054a41, 0xad3150b975a5545b),
 };
 
