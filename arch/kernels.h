@@ -40,7 +40,7 @@ enum heed_epilogue_kind {
 };
 
 /* Values of heed_activation in heed.h, which arch does not include. */
-enum heed_activation_kind { HEED_KIND_NONE, HEED_KIND_RELU, HEED_KIND_GELU_ERF, HEED_KIND_GELU_TANH };
+enum heed_activation_kind { HEED_KIND_NONE, HEED_KIND_RELU, HEED_KIND_GELU_ERF, HEED_KIND_GELU_TANH, HEED_KIND_SILU };
 
 struct heed_epilogue {
     enum heed_epilogue_kind kind;
@@ -105,6 +105,7 @@ struct heed_layernorm_task {
  * softmax       dst = softmax of each row of src; dst may be src
  * layernorm     y = LayerNorm(x + residual), see heed_layernorm_task
  * activate      dst = activation(src); dst may be src
+ * activate_gated  dst = activation(src) * up; dst may be src or up
  * attention     one heed_attention_task
  * sum_rows      dst = rows[0] + rows[1] + ... in that order, n_rows >= 1
  * mean_rows     dst = (src row 0 + row 1 + ...) * factor, in row order from +0
@@ -123,6 +124,9 @@ struct heed_layernorm_task {
     X(void, activate,                                                                                                  \
       (enum heed_activation_kind activation, size_t rows, size_t cols, const float *src, size_t ld_src, float *dst,    \
        size_t ld_dst))                                                                                                 \
+    X(void, activate_gated,                                                                                            \
+      (enum heed_activation_kind activation, size_t rows, size_t cols, const float *src, size_t ld_src,                \
+       const float *up, size_t ld_up, float *dst, size_t ld_dst))                                                      \
     X(void, attention, (const struct heed_attention_task *task))                                                       \
     X(void, sum_rows, (size_t n_rows, const float *const *rows, size_t cols, float *dst))                              \
     X(void, mean_rows, (size_t rows, size_t cols, const float *src, size_t ld, float factor, float *dst))              \

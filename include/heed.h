@@ -214,9 +214,10 @@ HEED_API size_t heed_weights_out(const heed_weights *weights);
 
 typedef enum heed_activation {
     HEED_ACTIVATION_NONE = 0,
-    HEED_ACTIVATION_RELU = 1,     /* x < 0 ? 0 : x, so NaN stays NaN */
-    HEED_ACTIVATION_GELU_ERF = 2, /* x (1 + erf(x / sqrt 2)) / 2, the exact form */
-    HEED_ACTIVATION_GELU_TANH = 3 /* x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 */
+    HEED_ACTIVATION_RELU = 1,      /* x < 0 ? 0 : x, so NaN stays NaN */
+    HEED_ACTIVATION_GELU_ERF = 2,  /* x (1 + erf(x / sqrt 2)) / 2, the exact form */
+    HEED_ACTIVATION_GELU_TANH = 3, /* x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 */
+    HEED_ACTIVATION_SILU = 4       /* x / (1 + e^-x), also called swish */
 } heed_activation;
 
 typedef struct heed_linear_options {
@@ -274,11 +275,19 @@ typedef struct heed_layernorm_options {
 HEED_API heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
                                     const heed_layernorm_options *options, float *y, size_t ldy);
 
-/* dst = activation(src), element by element; GELU as in Hendrycks and Gimpel, arXiv:1606.08415. dst
- * may be src.
- * Bound for GELU: 4 ulp or u |x|, whichever is larger. gelu(-inf) is -0, not NaN. */
+/* dst = activation(src), element by element; GELU and SiLU as in Hendrycks and Gimpel,
+ * arXiv:1606.08415. dst may be src. NaN gives NaN; at -inf the GELUs and SiLU are -0, not NaN.
+ * Bound for the GELUs and SiLU: 4 ulp or u |x|, whichever is larger. */
 HEED_API heed_status heed_activate(const heed_context *context, heed_activation activation, size_t rows, size_t cols,
                                    const float *src, size_t ld_src, float *dst, size_t ld_dst);
+
+/* dst = activation(gate) * up, element by element: SwiGLU with SILU, GEGLU with a GELU, ReGLU with RELU
+ * (Shazeer, arXiv:2002.05202). dst may be gate or up. NaN and infinity as the activation's and then as
+ * IEEE 754 multiplies.
+ * Bound: that of the activation times |up|, and u |dst| + 2^-149. */
+HEED_API heed_status heed_activate_gated(const heed_context *context, heed_activation activation, size_t rows,
+                                         size_t cols, const float *gate, size_t ld_gate, const float *up, size_t ld_up,
+                                         float *dst, size_t ld_dst);
 
 /* index[r] = the lowest column of the largest value of row r. NaN counts as largest. cols = 0 with
  * rows > 0 is HEED_ERR_SHAPE, since there is no answer. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * heed_activate.
+ * heed_activate and heed_activate_gated.
  */
 #include "rows.h"
+
+_Static_assert((int)HEED_ACTIVATION_SILU == (int)HEED_KIND_SILU, "src and arch number activations alike");
 
 struct activate {
     const struct heed_kernels *kernels;
@@ -18,6 +20,7 @@ heed_status heed_activation_check(heed_activation activation)
     case HEED_ACTIVATION_RELU:
     case HEED_ACTIVATION_GELU_ERF:
     case HEED_ACTIVATION_GELU_TANH:
+    case HEED_ACTIVATION_SILU:
         return HEED_OK;
     }
     return HEED_ERR_ENUM;
@@ -44,5 +47,39 @@ heed_status heed_activate(const heed_context *context, heed_activation activatio
         return status;
     struct activate a = {c->kernels, (enum heed_activation_kind)activation, cols, ld_src, ld_dst, src, dst};
     heed_run_rows(c, rows, cols, activate_rows, &a);
+    return HEED_OK;
+}
+
+struct gated {
+    const struct heed_kernels *kernels;
+    enum heed_activation_kind activation;
+    size_t cols, ld_gate, ld_up, ld_dst;
+    const float *gate, *up;
+    float *dst;
+};
+
+static void gated_rows(const void *arg, size_t first, size_t count)
+{
+    const struct gated *g = arg;
+    g->kernels->activate_gated(g->activation, count, g->cols, g->gate + first * g->ld_gate, g->ld_gate,
+                               g->up + first * g->ld_up, g->ld_up, g->dst + first * g->ld_dst, g->ld_dst);
+}
+
+heed_status heed_activate_gated(const heed_context *context, heed_activation activation, size_t rows, size_t cols,
+                                const float *gate, size_t ld_gate, const float *up, size_t ld_up, float *dst,
+                                size_t ld_dst)
+{
+    struct heed_context fallback;
+    const struct heed_context *c;
+    struct heed_operands operands = {.status = heed_context_resolve(context, &fallback, &c)};
+    heed_require(&operands, heed_activation_check(activation) == HEED_OK, HEED_ERR_ENUM);
+    heed_read(&operands, gate, sizeof *gate, rows, cols, ld_gate, 1);
+    heed_read(&operands, up, sizeof *up, rows, cols, ld_up, 1);
+    heed_write(&operands, dst, sizeof *dst, rows, cols, ld_dst, 1);
+    heed_status status = heed_operands_check(&operands, NULL, 0);
+    if (status != HEED_OK || rows == 0 || cols == 0)
+        return status;
+    struct gated g = {c->kernels, (enum heed_activation_kind)activation, cols, ld_gate, ld_up, ld_dst, gate, up, dst};
+    heed_run_rows(c, rows, cols, gated_rows, &g);
     return HEED_OK;
 }

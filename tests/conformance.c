@@ -346,7 +346,10 @@ static const char *run_skip_layernorm(const struct test_case *t, const heed_cont
 static const char *run_activation(const struct test_case *t, const heed_context *context)
 {
     const struct tensor *x = &t->in[0];
+    if (strcmp(t->op, "Swish") == 0 && number(t, "alpha", 1.0) != 1.0)
+        return "swish with a factor is not offered";
     heed_activation activation = strcmp(t->op, "Relu") == 0          ? HEED_ACTIVATION_RELU
+                                 : strcmp(t->op, "Swish") == 0       ? HEED_ACTIVATION_SILU
                                  : text_is(t, "approximate", "tanh") ? HEED_ACTIVATION_GELU_TANH
                                                                      : HEED_ACTIVATION_GELU_ERF;
     float *got = buffer(x->elements, 1);
@@ -796,6 +799,7 @@ static const struct {
     {"SkipLayerNorm", run_skip_layernorm},
     {"Gelu", run_activation},
     {"Relu", run_activation},
+    {"Swish", run_activation},
     {"Gather", run_gather},
     {"Attention", run_attention},
     {"FlexAttention", run_flex_attention},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * exp, 2^x and both GELUs over every float, on every table: the largest error with its input, held to
+ * exp, 2^x, both GELUs and SiLU over every float, on every table: the largest error with its input, held to
  * the bounds that heed.h states, and the bits to those of the class's scalar table.
  *
  * References are libm's in double, whose error is 2^-29 times smaller than a float's ulp.
@@ -44,6 +44,11 @@ static double exact_gelu_tanh(double x)
     return u < -700.0 ? -0.0 : x / (1.0 + exp(-u));
 }
 
+static double exact_silu(double x)
+{
+    return x < -700.0 ? -0.0 : x / (1.0 + exp(-x));
+}
+
 /* One ulp. */
 static double bound_exp(double x, double y)
 {
@@ -82,6 +87,11 @@ static void run_gelu_tanh(const struct heed_kernels *kernels, const float *x, fl
     kernels->activate(HEED_KIND_GELU_TANH, 1, CHUNK, x, CHUNK, y, CHUNK);
 }
 
+static void run_silu(const struct heed_kernels *kernels, const float *x, float *y)
+{
+    kernels->activate(HEED_KIND_SILU, 1, CHUNK, x, CHUNK, y, CHUNK);
+}
+
 static const struct function {
     const char *name;
     double (*exact)(double x);
@@ -93,6 +103,7 @@ static const struct function {
     {"exp2", exact_exp2, bound_exp2, run_exp2, 1.0f},
     {"gelu erf", exact_gelu_erf, bound_gelu, run_gelu_erf, INFINITY},
     {"gelu tanh", exact_gelu_tanh, bound_gelu, run_gelu_tanh, INFINITY},
+    {"silu", exact_silu, bound_gelu, run_silu, INFINITY},
 };
 
 static void fill_chunk(uint64_t first, float most, float x[CHUNK])

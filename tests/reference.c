@@ -137,10 +137,10 @@ struct inexact reference_matmul(const struct matmul_problem *p)
     return y;
 }
 
-/* The largest slope of both GELUs is below 1.13. */
+/* The largest slope of the GELUs and of SiLU is below 1.13. */
 static double slope_of(heed_activation activation)
 {
-    return activation == HEED_ACTIVATION_GELU_ERF || activation == HEED_ACTIVATION_GELU_TANH ? 1.13 : 1.0;
+    return activation == HEED_ACTIVATION_NONE || activation == HEED_ACTIVATION_RELU ? 1.0 : 1.13;
 }
 
 static double activation_value(heed_activation activation, double x)
@@ -152,13 +152,15 @@ static double activation_value(heed_activation activation, double x)
         return 0.5 * x * erfc(-x * sqrt(0.5));
     case HEED_ACTIVATION_GELU_TANH: /* (1 + tanh z) / 2 = 1 / (1 + e^-2z), which does not cancel */
         return x / (1.0 + exp(-2.0 * sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case HEED_ACTIVATION_SILU:
+        return x / (1.0 + exp(-x));
     case HEED_ACTIVATION_NONE:
         break;
     }
     return x;
 }
 
-/* The contract of heed_activate: 4 ulp or u |x| for the GELUs. */
+/* The contract of heed_activate: 4 ulp or u |x| for the GELUs and SiLU. */
 struct inexact reference_activate(heed_activation activation, size_t n, struct inexact x)
 {
     struct inexact y = inexact_new(n);
@@ -167,6 +169,17 @@ struct inexact reference_activate(heed_activation activation, size_t n, struct i
         y.error[i] = slope_of(activation) * x.error[i];
         if (slope_of(activation) > 1.0)
             y.error[i] += fmax(4.0 * ulp_of(fabs(y.value[i]) + y.error[i]), UNIT * largest_of(x, i));
+    }
+    return y;
+}
+
+struct inexact reference_gated(heed_activation activation, size_t n, struct inexact gate, struct inexact up)
+{
+    struct inexact y = reference_activate(activation, n, gate);
+    for (size_t i = 0; i < n; i++) {
+        y.error[i] = y.error[i] * largest_of(up, i) + fabs(y.value[i]) * up.error[i];
+        y.value[i] *= up.value[i];
+        y.error[i] += UNIT * largest_of(y, i) + TINY;
     }
     return y;
 }

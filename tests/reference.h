@@ -54,6 +54,8 @@ struct matmul_problem {
 struct inexact reference_matmul(const struct matmul_problem *p);
 
 /* w is [in][out]; bias and residual->value may be NULL. */
+struct inexact reference_gated(heed_activation activation, size_t n, struct inexact gate, struct inexact up);
+
 struct inexact reference_linear(size_t m, size_t in, size_t out, struct inexact x, const float *w, const float *bias,
                                 heed_activation activation, struct inexact residual);
 struct inexact reference_activate(heed_activation activation, size_t n, struct inexact x);

@@ -417,6 +417,51 @@ static void test_row_values(void)
     end();
 }
 
+static void test_gated(void)
+{
+    static struct {
+        heed_activation activation;
+        size_t rows, cols, ld_gate, ld_up, ld_dst;
+        float *gate, *up, *dst;
+    } p;
+#define reset()                                                                                                        \
+    (p.activation = HEED_ACTIVATION_SILU, p.rows = 4, p.cols = 9, p.ld_gate = 10, p.ld_up = 11, p.ld_dst = 12,         \
+     p.gate = at(0), p.up = at(1), p.dst = at(2))
+#define call()                                                                                                         \
+    heed_activate_gated(NULL, p.activation, p.rows, p.cols, p.gate, p.ld_gate, p.up, p.ld_up, p.dst, p.ld_dst)
+    begin("heed_activate_gated refuses");
+    GOOD((void)0);
+    WRONG(HEED_ERR_ENUM, p.activation = (heed_activation)NOT_IN_ENUM);
+    WRONG(HEED_ERR_NULL, p.gate = NULL);
+    WRONG(HEED_ERR_NULL, p.up = NULL);
+    WRONG(HEED_ERR_NULL, p.dst = NULL);
+    WRONG(HEED_ERR_STRIDE, p.ld_gate = 8);
+    WRONG(HEED_ERR_STRIDE, p.ld_up = 8);
+    WRONG(HEED_ERR_STRIDE, p.ld_dst = 8);
+    WRONG(HEED_ERR_ALIGNMENT, p.gate = shifted(p.gate, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.up = shifted(p.up, 2));
+    WRONG(HEED_ERR_ALIGNMENT, p.dst = shifted(p.dst, 3));
+    WRONG(HEED_ERR_OVERLAP, p.dst = p.gate);
+    WRONG(HEED_ERR_OVERLAP, p.dst = p.up);
+    WRONG(HEED_ERR_OVERLAP, p.dst = p.up - 3 * 12 - 8);
+    GOOD(p.dst = p.up - 3 * 12 - 9);
+    GOOD(p.up = p.gate);
+    GOOD((p.dst = p.gate, p.ld_dst = p.ld_gate));
+    GOOD((p.dst = p.up, p.ld_dst = p.ld_up));
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
+    WRONG(HEED_ERR_OVERFLOW, p.ld_gate = size);                                                                        \
+    WRONG(HEED_ERR_OVERFLOW, p.ld_up = size);                                                                          \
+    WRONG(HEED_ERR_OVERFLOW, p.ld_dst = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    WRONG(HEED_OK, (p.rows = 0, p.gate = p.up = p.dst = NULL));
+    WRONG(HEED_OK, (p.cols = 0, p.gate = p.up = p.dst = NULL));
+#undef reset
+#undef call
+    end();
+}
+
 static void test_layernorm(void)
 {
     static struct {
@@ -1516,6 +1561,7 @@ int main(void)
     test_row_operator("heed_l2_normalize", l2);
     test_row_operator("heed_layernorm", layernorm);
     test_row_values();
+    test_gated();
     test_layernorm();
     test_layernorm_aliases();
     test_pool();

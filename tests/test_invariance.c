@@ -110,6 +110,16 @@ static void run_gelu(const struct setting *s, float *out)
     copy_out(s, s->units, WIDE, y, out);
 }
 
+static void run_gated(const struct setting *s, float *out)
+{
+    float *gate = matrix(s, ROWS, WIDE, 70), *up = matrix(s, ROWS, WIDE, 71), *y = matrix(s, ROWS, WIDE, 72);
+    size_t ld = WIDE + s->gap;
+    ok(heed_activate_gated(s->context, HEED_ACTIVATION_SILU, s->units, WIDE, gate + s->first * ld, ld,
+                           up + s->first * ld, ld, y, ld),
+       "gated");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
 static void run_l2(const struct setting *s, float *out)
 {
     float *x = matrix(s, ROWS, WIDE, 18), *y = matrix(s, ROWS, WIDE, 19);
@@ -310,6 +320,7 @@ static const struct invariant {
     {"softmax", run_softmax, ROWS, WIDE, NULL},
     {"layernorm", run_layernorm, ROWS, WIDE, NULL},
     {"gelu", run_gelu, ROWS, WIDE, NULL},
+    {"gated", run_gated, ROWS, WIDE, NULL},
     {"l2_normalize", run_l2, ROWS, WIDE, NULL},
     {"positions", run_positions, ROWS, WIDE, NULL},
     {"embed", run_embed, ROWS, WIDE, NULL},

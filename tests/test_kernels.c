@@ -254,6 +254,21 @@ static void run_gelu_tanh(const struct heed_kernels *kernels, const struct row_c
     kernels->activate(HEED_KIND_GELU_TANH, r->rows, r->cols, src, ld, dst, ld);
 }
 
+static void run_silu(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                     size_t ld)
+{
+    kernels->activate(HEED_KIND_SILU, r->rows, r->cols, src, ld, dst, ld);
+}
+
+static void run_gated(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                      size_t ld)
+{
+    enum heed_activation_kind kind = (enum heed_activation_kind)(r->cols % (HEED_KIND_SILU + 1));
+    size_t ld_up = r->cols + r->rows % 2;
+    const float *up = arena_place(&t.b, span(r->rows, r->cols, ld_up), r->at_end);
+    kernels->activate_gated(kind, r->rows, r->cols, src, ld, up, ld_up, dst, ld);
+}
+
 static void run_mean_rows(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                           size_t ld)
 {
@@ -300,10 +315,11 @@ static const struct {
     const char *name;
     void (*run)(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst, size_t ld);
 } row_kernels[] = {
-    {"softmax", run_softmax},     {"layernorm", run_layernorm}, {"l2_normalize", run_l2_normalize},
-    {"relu", run_relu},           {"gelu erf", run_gelu_erf},   {"gelu tanh", run_gelu_tanh},
-    {"mean_rows", run_mean_rows}, {"sum_rows", run_sum_rows},   {"argmax", run_argmax},
-    {"vexp", run_vexp},           {"vexp2", run_vexp2},
+    {"softmax", run_softmax},   {"layernorm", run_layernorm},  {"l2_normalize", run_l2_normalize},
+    {"relu", run_relu},         {"gelu erf", run_gelu_erf},    {"gelu tanh", run_gelu_tanh},
+    {"silu", run_silu},         {"activate_gated", run_gated}, {"mean_rows", run_mean_rows},
+    {"sum_rows", run_sum_rows}, {"argmax", run_argmax},        {"vexp", run_vexp},
+    {"vexp2", run_vexp2},
 };
 
 static void sweep_row_kernel(size_t index)

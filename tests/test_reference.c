@@ -160,7 +160,7 @@ static void test_residual(const struct heed_kernels *table)
 
 static void test_activations(const struct heed_kernels *table)
 {
-    static const char *const names[] = {"none", "relu", "gelu erf", "gelu tanh"};
+    static const char *const names[] = {"none", "relu", "gelu erf", "gelu tanh", "silu"};
     static const float special[] = {0.0f,    -0.0f,  0x1p-149f,       -0x1p-149f,      0x1p-126f, 1e-20f,
                                     -1e-20f, 5.5f,   -5.5f,           -13.0f,          13.0f,     -40.0f,
                                     1e10f,   -1e10f, 0x1.fffffep127f, -0x1.fffffep127f};
@@ -171,7 +171,7 @@ static void test_activations(const struct heed_kernels *table)
         x[i] = i < COUNT(special) ? special[i]
                : i % 3            ? uniform(-15.0f, 15.0f)
                                   : ldexpf(gaussian(), (int)(i % 120) - 100);
-    for (int a = 0; a < 4; a++) {
+    for (int a = 0; a < (int)COUNT(names); a++) {
         double worst = 0.0;
         begin("%s activation %s within its bound", table->name, names[a]);
         CHECK(heed_activate(context, (heed_activation)a, 1, n, x, n, y, n) == HEED_OK);
@@ -179,6 +179,30 @@ static void test_activations(const struct heed_kernels *table)
                       &worst);
         finish_line(names[a], table->name, worst);
     }
+}
+
+static void test_gated(const struct heed_kernels *table)
+{
+    enum { ROWS = 3, MOST = 70 };
+    double worst = 0.0;
+    float *gate = buffer(ROWS * MOST, 1), *up = buffer(ROWS * MOST, 2), *y = buffer(ROWS * MOST, 3);
+    seed(14);
+    begin("%s gated products within their bound", table->name);
+    for (int a = HEED_ACTIVATION_NONE; a <= HEED_ACTIVATION_SILU; a++)
+        for (size_t n = 1; n <= MOST; n++) {
+            for (size_t i = 0; i < ROWS * n; i++)
+                gate[i] = i % 3 ? uniform(-15.0f, 15.0f) : ldexpf(gaussian(), (int)(i % 60) - 50);
+            fill_uniform(up, ROWS * n, -30.0f, 30.0f);
+            CHECK(heed_activate_gated(context, (heed_activation)a, ROWS, n, gate, n, up, n, y, n) == HEED_OK);
+            struct inexact want = reference_gated((heed_activation)a, ROWS * n, inexact_rows(ROWS, n, gate, n),
+                                                  inexact_rows(ROWS, n, up, n));
+            check_inexact(ROWS, n, y, n, want, "gated", &worst);
+            float *in_place = n % 2 ? gate : up;
+            CHECK(heed_activate_gated(context, (heed_activation)a, ROWS, n, gate, n, up, n, in_place, n) == HEED_OK);
+            check_same(ROWS, n, in_place, n, y, n, "in place");
+            reference_release();
+        }
+    finish_line("gated products", table->name, worst);
 }
 
 static void test_l2_and_pool(const struct heed_kernels *table)
@@ -655,9 +679,9 @@ static void test_positions(void)
 static void test_table(const struct heed_kernels *table)
 {
     static void (*const tests[])(const struct heed_kernels *) = {
-        test_softmax,   test_layernorm,       test_residual, test_activations,  test_l2_and_pool,
-        test_embedding, test_matmul,          test_tripwire, test_exact_matmul, test_linear,
-        test_attention, test_exact_attention, test_layers};
+        test_softmax,     test_layernorm, test_residual,        test_activations, test_gated,
+        test_l2_and_pool, test_embedding, test_matmul,          test_tripwire,    test_exact_matmul,
+        test_linear,      test_attention, test_exact_attention, test_layers};
     context = context_on(table, 1);
     reference_allow(subnormal_slack(table));
     for (size_t i = 0; i < COUNT(tests); i++) {

@@ -155,7 +155,7 @@ static void test_activations(const struct heed_kernels *table)
     float x[LONGEST], y[LONGEST], want[LONGEST];
     seed(4);
     begin("%s activations of NaN and infinity", table->name);
-    for (int a = 0; a < 4; a++)
+    for (int a = HEED_ACTIVATION_NONE; a <= HEED_ACTIVATION_SILU; a++)
         for (size_t n = 1; n <= longest(); n++)
             for (size_t position = 0; position < n; position++)
                 for (size_t special = 0; special < COUNT(specials); special++) {
@@ -169,6 +169,33 @@ static void test_activations(const struct heed_kernels *table)
     float zero = -0.0f;
     CHECK(heed_activate(context, HEED_ACTIVATION_RELU, 1, 1, &zero, 1, y, 1) == HEED_OK && y[0] == 0.0f &&
           signbit(y[0]));
+    const float deep = -88.8f;
+    CHECK(heed_activate(context, HEED_ACTIVATION_SILU, 1, 1, &deep, 1, y, 1) == HEED_OK);
+    check_bound((double)y[0], -2.4e-37, 1e-38 + subnormal_slack(table) * 100.0, "silu does not underflow early", 0);
+    end();
+}
+
+/* NaN and infinity in either factor reach their own element only, as IEEE 754 multiplies. */
+static void test_gated(const struct heed_kernels *table)
+{
+    float gate[LONGEST], up[LONGEST], y[LONGEST], want[LONGEST];
+    seed(14);
+    begin("%s gated products of NaN and infinity", table->name);
+    for (int a = HEED_ACTIVATION_NONE; a <= HEED_ACTIVATION_SILU; a++)
+        for (size_t n = 1; n <= longest(); n++)
+            for (size_t i = 0; i < 6 * n; i++) {
+                size_t special = i % 3, position = i / 6, in_gate = i / 3 % 2;
+                fill_uniform(gate, n, -3.0f, 3.0f);
+                fill_uniform(up, n, -3.0f, 3.0f);
+                CHECK(heed_activate(context, (heed_activation)a, 1, n, gate, n, want, n) == HEED_OK);
+                if (in_gate)
+                    want[position] = activated_special((heed_activation)a, special);
+                *(in_gate ? &gate[position] : &up[position]) = specials[special];
+                for (size_t j = 0; j < n; j++)
+                    want[j] *= up[j];
+                CHECK(heed_activate_gated(context, (heed_activation)a, 1, n, gate, n, up, n, y, n) == HEED_OK);
+                check_same(1, n, y, n, want, n, special_names[special]);
+            }
     end();
 }
 
@@ -598,9 +625,9 @@ static void test_finite_masks(const struct heed_kernels *table)
 static void test_table(const struct heed_kernels *table)
 {
     static void (*const tests[])(const struct heed_kernels *) = {
-        test_softmax,    test_layernorm,      test_layernorm_finite, test_activations, test_argmax,
-        test_matmul,     test_matmul_scalars, test_hidden_keys,      test_diagonal,    test_masks,
-        test_empty_rows, test_scores,         test_finite_masks};
+        test_softmax, test_layernorm,  test_layernorm_finite, test_activations, test_gated,
+        test_argmax,  test_matmul,     test_matmul_scalars,   test_hidden_keys, test_diagonal,
+        test_masks,   test_empty_rows, test_scores,           test_finite_masks};
     context = context_on(table, 1);
     for (size_t i = 0; i < COUNT(tests); i++)
         tests[i](table);
