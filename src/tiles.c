@@ -37,8 +37,9 @@ void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, 
         target = target < workers ? workers : target;
         cut->cols = heed_ceil_div(slivers, slivers < target ? slivers : target) * sliver;
         size_t rows = heed_ceil_div(m, heed_ceil_div(target, heed_ceil_div(n, cut->cols)));
-        rows = heed_ceil_div(rows < least_rows ? least_rows : rows, mr) * mr;
-        cut->rows = rows < cut->rows ? rows : cut->rows;
+        rows = rows < least_rows ? least_rows : rows;
+        if (rows < cut->rows)
+            cut->rows = heed_ceil_div(rows, mr) * mr;
     }
     cut->row_blocks = heed_ceil_div(m, cut->rows);
     cut->tasks = cut->row_blocks * heed_ceil_div(n, cut->cols);
