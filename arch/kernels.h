@@ -35,6 +35,16 @@ struct heed_panels {
     bool more;   /* the columns after the last are wanted next: a hint */
 };
 
+/* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
+ * which would starve the FMA chains. One fewer, higher ones where they are as wide and would be low. */
+static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const unsigned char *tile_cols)
+{
+    size_t tiles = m <= tallest ? 1 : (m + mr - 1) / mr;
+    size_t higher = tiles > 1 ? (m + tiles - 2) / (tiles - 1) : 0;
+    bool low = m / tiles + 1 < mr;
+    return low && higher <= tallest && higher > 0 && tile_cols[higher - 1] == tile_cols[mr - 1] ? tiles - 1 : tiles;
+}
+
 static inline struct heed_panels heed_panels_packed(const float *data, size_t k)
 {
     struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, false};

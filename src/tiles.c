@@ -21,7 +21,7 @@ struct plan {
 
 size_t heed_sliver(const struct heed_kernels *kernels, size_t m)
 {
-    size_t tiles = m <= kernels->tallest ? 1 : heed_ceil_div(m, kernels->mr);
+    size_t tiles = heed_row_tiles(m, kernels->mr, kernels->tallest, kernels->tile_cols);
     return heed_pad(kernels->tile_cols[heed_ceil_div(m, tiles) - 1]);
 }
 

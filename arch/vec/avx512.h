@@ -7,10 +7,11 @@
 
 typedef __m512 vf;
 
-/* 6 x 64: 24 accumulators, 4 vectors of b and a broadcast in 32 registers. */
+/* 6 x 64: 24 accumulators, 4 vectors of b and a broadcast in 32 registers. 8 and 9 rows alone are
+ * narrower, few rows wider, for as many FMA chains. */
 #define VF_LEN 16
 #define VF_FUSED 1
-#define GEMM_MR 7
+#define GEMM_MR 6
 #define GEMM_TALLEST 9
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 1
