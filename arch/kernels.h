@@ -32,7 +32,8 @@ struct heed_panels {
     const float *data;
     size_t row, panel;
     float *copy; /* or NULL: room for k x 128 floats, where b in place is packed on the first of many passes */
-    bool more;   /* the columns after the last are wanted next: a hint */
+    bool more;   /* a hint: the columns after the last are wanted next */
+    bool near;   /* a hint: all of it is in L2, which saves looking ahead */
 };
 
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
@@ -47,13 +48,13 @@ static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const u
 
 static inline struct heed_panels heed_panels_packed(const float *data, size_t k)
 {
-    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, false};
+    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, false, false};
     return panels;
 }
 
 static inline struct heed_panels heed_panels_in_place(const float *data, size_t row)
 {
-    struct heed_panels panels = {data, row, HEED_PANEL, NULL, false};
+    struct heed_panels panels = {data, row, HEED_PANEL, NULL, false, false};
     return panels;
 }
 
@@ -168,7 +169,6 @@ struct heed_kernels {
     bool fused;                     /* class of bits */
     size_t mr;                      /* rows of a tile of the micro-kernel where there are many */
     size_t tallest;                 /* most rows of a tile */
-    size_t l2;                      /* bytes of L2 to plan for */
     const unsigned char *tile_cols; /* [tallest] columns of a tile of 1, 2, ... rows */
     HEED_KERNELS(HEED_KERNEL_FIELD)
 };

@@ -29,10 +29,14 @@ struct heed_level heed_level_at(size_t index);
 /* The kernels of a level that may be selected; NULL names the default one. */
 heed_status heed_level_select(const char *name, const struct heed_kernels **kernels);
 
+/* Bytes of L2 that a core has, for plans; results never depend on it. */
+size_t heed_l2_bytes(void);
+
 /* ---- contexts (context.c) ---- */
 
 struct heed_context {
     const struct heed_kernels *kernels;
+    size_t l2; /* bytes */
     heed_executor executor;
     size_t threads;
     heed_host host;

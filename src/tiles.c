@@ -99,10 +99,11 @@ static size_t block_depth(const struct heed_kernels *kernels, const struct heed_
     return heed_ceil_div(heed_ceil_div(product->k, parts), HEED_PANEL) * HEED_PANEL;
 }
 
-/* Rows of a block whose part of a stays in half of L2 while all slivers of b pass by, in whole tiles. */
-static size_t block_rows(const struct heed_kernels *kernels, size_t m, size_t depth)
+/* Rows of a block whose part of a stays in a quarter of L2 while all slivers of b pass by, in whole tiles. */
+static size_t block_rows(const struct heed_context *context, size_t m, size_t depth)
 {
-    size_t most = kernels->l2 / 2 / sizeof(float) / depth;
+    const struct heed_kernels *kernels = context->kernels;
+    size_t most = context->l2 / 4 / sizeof(float) / depth;
     most = most < 4 * LEAST_ROWS ? 4 * LEAST_ROWS : most;
     return m <= most + most / 4 ? m
                                 : heed_ceil_div(heed_ceil_div(m, heed_ceil_div(m, most)), kernels->mr) * kernels->mr;
@@ -122,8 +123,10 @@ void heed_product_run(const struct heed_context *context, const struct heed_prod
     }
     struct plan plan = {.kernels = context->kernels, .product = product};
     plan.cut.depth = block_depth(plan.kernels, product);
-    plan.cut.rows = block_rows(plan.kernels, product->m, plan.cut.depth);
+    plan.cut.rows = block_rows(context, product->m, plan.cut.depth);
     heed_cut(context, product->m, product->n, product->k, LEAST_ROWS, &plan.cut);
+    double share = ((double)product->n / (double)heed_workers(context) + (double)plan.cut.rows) * (double)product->k;
+    product->b.near = share * sizeof(float) <= (double)context->l2 * 3 / 4;
     double work = (double)product->m * (double)product->n * ((double)product->k + 1.0);
     heed_run(context, plan.cut.tasks, work, run_block, &plan);
 }

@@ -23,7 +23,6 @@ typedef float32x4_t vf;
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 2
 #define GEMM_PREFETCH 0
-#define GEMM_L2 524288
 #define GEMM_TILES(X) X(1, 8) X(2, 8) X(3, 4) X(4, 4) X(5, 4) X(6, 4) X(7, 2) X(8, 2)
 
 HEED_INLINE vf vf_set1(float x)

@@ -6,7 +6,7 @@
  * Micro-kernel      GEMM_TILES(X): X(rows, vectors) for every height from 1 to GEMM_TALLEST, with the most
  *                   vectors, up to GEMM_WIDEST, whose accumulators still lie in registers. GEMM_MR: the height
  *                   where there are many rows. GEMM_NARROWEST: the least of the vectors. GEMM_PREFETCH:
- *                   steps of k that b is asked for ahead, or 0. GEMM_L2: bytes of L2 to plan for
+ *                   steps of k that b is asked for ahead, or 0
  * Memory            vf_load, vf_store: VF_LEN floats, any alignment. vf_load_n(p, n, fill) and
  *                   vf_store_n(p, v, n): the first n <= VF_LEN lanes; no other byte is touched
  * Arithmetic        vf_set1 vf_add vf_sub vf_mul vf_div vf_sqrt, all correctly rounded.
