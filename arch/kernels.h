@@ -83,7 +83,8 @@ static inline size_t heed_attention_scratch(size_t value_dim, size_t keys, bool 
     return 16 * (HEED_KEY_BLOCK + 2 * padded + blocks);
 }
 
-struct heed_layernorm_task {
+/* LayerNorm or RMSNorm, which uses neither shift nor mean. */
+struct heed_norm_task {
     size_t rows, cols;
     const float *x;
     size_t ldx;
@@ -95,6 +96,7 @@ struct heed_layernorm_task {
     float eps;
     float *y;
     size_t ldy;
+    float *mean, *inverse; /* [rows], of the deviation or the root mean square; or NULL */
 };
 
 /* Every kernel once: return type, name, parameters. Struct, tables and tests are made from this list.
@@ -103,7 +105,8 @@ struct heed_layernorm_task {
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded
  * transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       dst = softmax of each row of src; dst may be src
- * layernorm     y = LayerNorm(x + residual), see heed_layernorm_task
+ * layernorm     y = LayerNorm(x + residual), see heed_norm_task
+ * rmsnorm       y = RMSNorm(x + residual)
  * activate      dst = activation(src); dst may be src
  * activate_gated  dst = activation(src) * up; dst may be src or up
  * attention     one heed_attention_task
@@ -120,7 +123,8 @@ struct heed_layernorm_task {
     X(void, pack, (bool transposed, size_t n, size_t k, const float *b, size_t ldb, float *dst))                       \
     X(void, transpose, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))         \
     X(void, softmax, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))           \
-    X(void, layernorm, (const struct heed_layernorm_task *task))                                                       \
+    X(void, layernorm, (const struct heed_norm_task *task))                                                            \
+    X(void, rmsnorm, (const struct heed_norm_task *task))                                                              \
     X(void, activate,                                                                                                  \
       (enum heed_activation_kind activation, size_t rows, size_t cols, const float *src, size_t ld_src, float *dst,    \
        size_t ld_dst))                                                                                                 \

@@ -258,11 +258,13 @@ typedef struct heed_layernorm_options {
     size_t ld_residual;
     float *sum; /* receives x + residual, or NULL; may be x or residual */
     size_t ld_sum;
+    float *mean;              /* [rows], receives the mean of x, or NULL */
+    float *inverse_deviation; /* [rows], receives 1 / sqrt(var + eps), 0 where that root is 0; or NULL */
 } heed_layernorm_options;
 
 #define HEED_LAYERNORM_OPTIONS_INIT                                                                                    \
     {                                                                                                                  \
-        sizeof(heed_layernorm_options), 0, 0, 1e-5f, 0, 0, 0, 0                                                        \
+        sizeof(heed_layernorm_options), 0, 0, 1e-5f, 0, 0, 0, 0, 0, 0                                                  \
     }
 
 /* y = (x - mean) / sqrt(var + eps) * scale + shift for each row (Ba, Kiros and Hinton,
@@ -274,6 +276,30 @@ typedef struct heed_layernorm_options {
  * Bound: doc/design.md, "Error bounds". */
 HEED_API heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
                                     const heed_layernorm_options *options, float *y, size_t ldy);
+
+typedef struct heed_rmsnorm_options {
+    size_t struct_size;
+    const float *scale;    /* [cols], or NULL for 1 */
+    float eps;             /* >= 0; default 1e-5 */
+    const float *residual; /* [rows][cols], added to x before anything else, or NULL */
+    size_t ld_residual;
+    float *sum; /* receives x + residual, or NULL; may be x or residual */
+    size_t ld_sum;
+    float *inverse_rms; /* [rows], receives 1 / sqrt(mean(x^2) + eps), 0 where that root is 0; or NULL */
+} heed_rmsnorm_options;
+
+#define HEED_RMSNORM_OPTIONS_INIT                                                                                      \
+    {                                                                                                                  \
+        sizeof(heed_rmsnorm_options), 0, 1e-5f, 0, 0, 0, 0, 0                                                          \
+    }
+
+/* y = x / sqrt(mean(x^2) + eps) * scale for each row (Zhang and Sennrich, arXiv:1910.07467).
+ * y may be x or residual, but not sum. A zero row stays zero, eps or not. A row with NaN becomes NaN.
+ * Where squares overflow, and so with an infinity in the row, 1 / root is 0: finite elements become
+ * zeros, infinite ones NaN. HEED_ERR_VALUE if eps is negative, NaN or infinite.
+ * Bound: (g(cols + 4) / 2 + 4 u) |y| while neither squares nor results underflow. */
+HEED_API heed_status heed_rmsnorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
+                                  const heed_rmsnorm_options *options, float *y, size_t ldy);
 
 /* dst = activation(src), element by element; GELU and SiLU as in Hendrycks and Gimpel,
  * arXiv:1606.08415. dst may be src. NaN gives NaN; at -inf the GELUs and SiLU are -0, not NaN.

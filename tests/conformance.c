@@ -311,13 +311,32 @@ static const char *run_softmax(const struct test_case *t, const heed_context *co
 static const char *run_layernorm(const struct test_case *t, const heed_context *context)
 {
     const struct tensor *x = &t->in[0];
-    size_t axis = axis_of(t, x, -1.0), cols = product(x, axis, x->ndim);
+    size_t axis = axis_of(t, x, -1.0), cols = product(x, axis, x->ndim), rows = x->elements / cols;
+    float *got = buffer(x->elements, 1), *mean = buffer(rows, 2), *inverse = buffer(rows, 3);
     heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
     options.scale = floats(&t->in[1]);
     options.shift = floats(&t->in[2]);
     options.eps = (float)number(t, "epsilon", 1e-5);
+    options.mean = mean;
+    options.inverse_deviation = inverse;
+    check_status(t, heed_layernorm(context, rows, cols, floats(x), cols, &options, got, cols));
+    compare(t, 0, got);
+    if (t->out[1].data)
+        compare(t, 1, mean);
+    if (t->out[2].data)
+        compare(t, 2, inverse);
+    return NULL;
+}
+
+static const char *run_rmsnorm(const struct test_case *t, const heed_context *context)
+{
+    const struct tensor *x = &t->in[0];
+    size_t axis = axis_of(t, x, -1.0), cols = product(x, axis, x->ndim);
+    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+    options.scale = floats(&t->in[1]);
+    options.eps = (float)number(t, "epsilon", 1e-5);
     float *got = buffer(x->elements, 1);
-    check_status(t, heed_layernorm(context, x->elements / cols, cols, floats(x), cols, &options, got, cols));
+    check_status(t, heed_rmsnorm(context, x->elements / cols, cols, floats(x), cols, &options, got, cols));
     compare(t, 0, got);
     return NULL;
 }
@@ -796,6 +815,7 @@ static const struct {
     {"Gemm", run_gemm},
     {"Softmax", run_softmax},
     {"LayerNormalization", run_layernorm},
+    {"RMSNormalization", run_rmsnorm},
     {"SkipLayerNorm", run_skip_layernorm},
     {"Gelu", run_activation},
     {"Relu", run_activation},

@@ -54,6 +54,11 @@ struct matmul_problem {
 struct inexact reference_matmul(const struct matmul_problem *p);
 
 /* w is [in][out]; bias and residual->value may be NULL. */
+/* Means, then inverse deviations. */
+struct inexact reference_moments(size_t rows, size_t cols, struct inexact x, float eps);
+struct inexact reference_rmsnorm(size_t rows, size_t cols, const float *x, size_t ld, const float *scale, float eps,
+                                 double *inverse, double *inverse_error);
+
 struct inexact reference_gated(heed_activation activation, size_t n, struct inexact gate, struct inexact up);
 
 struct inexact reference_linear(size_t m, size_t in, size_t out, struct inexact x, const float *w, const float *bias,

@@ -58,17 +58,58 @@ static uint64_t golden_layernorm(const struct heed_kernels *t)
 {
     float *x = random_floats(ROWS * COLS, 95.0f, 105.0f), *scale = random_floats(COLS, 0.5f, 1.5f);
     float *shift = random_floats(COLS, -1.0f, 1.0f), *y = buffer(ROWS * COLS, 0);
-    const struct heed_layernorm_task task = {.rows = ROWS,
-                                             .cols = COLS,
-                                             .x = x,
-                                             .ldx = COLS,
-                                             .scale = scale,
-                                             .shift = shift,
-                                             .eps = 1e-5f,
-                                             .y = y,
-                                             .ldy = COLS};
+    const struct heed_norm_task task = {.rows = ROWS,
+                                        .cols = COLS,
+                                        .x = x,
+                                        .ldx = COLS,
+                                        .scale = scale,
+                                        .shift = shift,
+                                        .eps = 1e-5f,
+                                        .y = y,
+                                        .ldy = COLS};
     t->layernorm(&task);
     return hash_of(ROWS * COLS, y);
+}
+
+static uint64_t golden_rmsnorm(const struct heed_kernels *t)
+{
+    enum { NARROW = 77 };
+    float *x = random_floats(ROWS * COLS, -3.0f, 5.0f), *scale = random_floats(COLS, 0.5f, 1.5f);
+    float *residual = random_floats(ROWS * COLS, -1.0f, 1.0f), *y = buffer(ROWS * COLS + ROWS, 0);
+    struct heed_norm_task task = {.rows = ROWS,
+                                  .cols = COLS,
+                                  .x = x,
+                                  .ldx = COLS,
+                                  .scale = scale,
+                                  .eps = 1e-5f,
+                                  .y = y,
+                                  .ldy = COLS,
+                                  .inverse = y + ROWS * COLS};
+    t->rmsnorm(&task);
+    uint64_t hash = hash_of(ROWS * COLS + ROWS, y);
+    task.cols = NARROW;
+    task.residual = residual;
+    task.ld_residual = COLS;
+    task.sum = x;
+    task.ld_sum = COLS;
+    t->rmsnorm(&task);
+    return hash_floats(hash_floats(hash, ROWS * COLS + ROWS, y), ROWS * COLS, x);
+}
+
+static uint64_t golden_layernorm_moments(const struct heed_kernels *t)
+{
+    float *x = random_floats(ROWS * COLS, 95.0f, 105.0f), *y = buffer(ROWS * COLS, 0), moments[2 * ROWS];
+    const struct heed_norm_task task = {.rows = ROWS,
+                                        .cols = COLS,
+                                        .x = x,
+                                        .ldx = COLS,
+                                        .eps = 1e-5f,
+                                        .y = y,
+                                        .ldy = COLS,
+                                        .mean = moments,
+                                        .inverse = moments + ROWS};
+    t->layernorm(&task);
+    return hash_of(2 * ROWS, moments);
 }
 
 static uint64_t golden_activate(const struct heed_kernels *t)
@@ -282,6 +323,8 @@ static const struct golden {
     GOLDEN(14, positions, 0xfd3c9c477cc70acc, 0xfd3c9c477cc70acc),
     GOLDEN(15, encoder, 0xf6e96c77b9445b00, 0x6967d1b8e34627ed),
     GOLDEN(102, activate_gated, 0xd01ca686782411a0, 0x69743a37422274e1),
+    GOLDEN(106, rmsnorm, 0x322e07a3443d3d78, 0x565987c2f112cc58),
+    GOLDEN(104, layernorm_moments, 0xd9316321c6833458, 0x5eb41d81d6cc7ee4),
     GOLDEN(101, silu, 0x7f0d28b940054a41, 0xad3150b975a5545b),
 };
 
