@@ -301,7 +301,9 @@ static const char *run_softmax(const struct test_case *t, const heed_context *co
     float *matrix = buffer(x->elements, 1), *got = buffer(x->elements, 0);
     for (size_t i = 0; i < x->elements; i++)
         matrix[i] = floats(x)[i / cols / inner * cols * inner + i % cols * inner + i / cols % inner];
-    check_status(t, heed_softmax(context, rows, cols, matrix, cols, matrix, cols));
+    check_status(t, strcmp(t->op, "LogSoftmax") == 0
+                        ? heed_log_softmax(context, rows, cols, matrix, cols, NULL, matrix, cols)
+                        : heed_softmax(context, rows, cols, matrix, cols, matrix, cols));
     for (size_t i = 0; i < x->elements; i++)
         got[i / cols / inner * cols * inner + i % cols * inner + i / cols % inner] = matrix[i];
     compare(t, 0, got);
@@ -814,6 +816,7 @@ static const struct {
     {"MatMul", run_matmul},
     {"Gemm", run_gemm},
     {"Softmax", run_softmax},
+    {"LogSoftmax", run_softmax},
     {"LayerNormalization", run_layernorm},
     {"RMSNormalization", run_rmsnorm},
     {"SkipLayerNorm", run_skip_layernorm},

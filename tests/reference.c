@@ -72,7 +72,8 @@ void check_inexact(size_t rows, size_t cols, const float *got, size_t ld, struct
 {
     size_t failures = 0, where = 0;
     for (size_t i = 0; i < rows * cols; i++) {
-        double error = fabs((double)got[i / cols * ld + i % cols] - want.value[i]);
+        double value = (double)got[i / cols * ld + i % cols];
+        double error = value == want.value[i] ? 0.0 : fabs(value - want.value[i]); /* infinities */
         if (!(error <= want.error[i] + allowed) && failures++ == 0)
             where = i;
         if (error > *worst * want.error[i] && want.error[i] > 0.0)
@@ -241,6 +242,58 @@ struct inexact reference_softmax(size_t rows, size_t cols, const float *x, size_
             y.error[r * cols + i] = (value > 0.0 ? SECOND_ORDER * value * (below * UNIT + common) : 0.0) + 2.0 * TINY;
         }
     }
+    return y;
+}
+
+static double mask_value(struct score_mask mask, size_t i, size_t j)
+{
+    if (mask.additive)
+        return (double)mask.additive[i * mask.ld + j];
+    return mask.boolean && !mask.boolean[i * mask.ld + j] ? -INFINITY : 0.0;
+}
+
+/* Scores z = scale x + mask with their errors d: the product and the sum round. An error of a score moves
+ * its own weight by its own share and all weights by the mean. As in reference_softmax otherwise; the
+ * logarithm's sum has the relative error `common`, log one ulp, and the two differences round. */
+static void masked_softmax_row(size_t cols, const float *x, float scale, struct score_mask mask, size_t i,
+                               int logarithm, double *y, double *error)
+{
+    double *z = zeros(cols), *d = zeros(cols), max = -INFINITY, sum = 0.0, drift = 0.0;
+    double common = (log((double)cols) + reduction_depth(cols) + 3.0) * UNIT + 2.0 * 2.0 * UNIT;
+    for (size_t j = 0; j < cols; j++) {
+        double product = (double)scale * (double)x[j], m = mask_value(mask, i, j);
+        z[j] = m == -INFINITY ? m : product + m;
+        d[j] =
+            (scale != 1.0f ? UNIT * fabs(product) + TINY : 0.0) + (m != 0.0 ? SECOND_ORDER * UNIT * fabs(z[j]) : 0.0);
+        max = fmax(max, z[j]);
+    }
+    for (size_t j = 0; j < cols; j++)
+        if (z[j] != -INFINITY) {
+            sum += exp(z[j] - max);
+            drift += exp(z[j] - max) * d[j];
+        }
+    for (size_t j = 0; j < cols; j++) {
+        double below = max - z[j];
+        y[j] = logarithm ? -INFINITY : 0.0;
+        error[j] = 0.0;
+        if (z[j] == -INFINITY)
+            continue;
+        double moved = d[j] + drift / sum;
+        y[j] = logarithm ? -below - log(sum) : exp(-below) / sum;
+        if (logarithm)
+            error[j] =
+                SECOND_ORDER * (below * UNIT + common + moved + 2.0 * UNIT * log(sum) + UNIT * fabs(y[j])) + TINY;
+        else
+            error[j] = SECOND_ORDER * y[j] * (below * UNIT + common + moved) + 2.0 * TINY;
+    }
+}
+
+struct inexact reference_masked_softmax(size_t rows, size_t cols, const float *x, size_t ld, float scale,
+                                        struct score_mask mask, int logarithm)
+{
+    struct inexact y = inexact_new(rows * cols);
+    for (size_t i = 0; i < rows; i++)
+        masked_softmax_row(cols, x + i * ld, scale, mask, i, logarithm, y.value + i * cols, y.error + i * cols);
     return y;
 }
 

@@ -422,6 +422,85 @@ static void test_row_values(void)
     end();
 }
 
+static heed_status masked_softmax(size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst)
+{
+    return heed_masked_softmax(NULL, rows, cols, src, ld_src, NULL, dst, ld_dst);
+}
+
+static heed_status log_softmax(size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst)
+{
+    return heed_log_softmax(NULL, rows, cols, src, ld_src, NULL, dst, ld_dst);
+}
+
+/* Two batches of two heads of three rows. */
+static void test_masked_softmax(int logarithm)
+{
+    static struct {
+        size_t rows, cols, ld_src, ld_dst;
+        float *src, *dst;
+        heed_softmax_options o;
+        const heed_softmax_options *given;
+    } p;
+    const heed_softmax_options defaults = HEED_SOFTMAX_OPTIONS_INIT;
+    const char *name = logarithm ? "heed_log_softmax" : "heed_masked_softmax";
+#define reset()                                                                                                        \
+    (p.rows = 12, p.cols = 9, p.ld_src = 10, p.ld_dst = 11, p.src = at(0), p.dst = at(1), p.o = defaults,              \
+     p.o.mask = (heed_mask){at(2), HEED_MASK_ADDITIVE, 60, 30, 9}, p.o.mask_rows = 3, p.o.mask_heads = 2,              \
+     p.given = &p.o)
+#define call()                                                                                                         \
+    (logarithm ? heed_log_softmax : heed_masked_softmax)(NULL, p.rows, p.cols, p.src, p.ld_src, p.given, p.dst,        \
+                                                         p.ld_dst)
+    begin("%s refuses wrong options", name);
+    GOOD((void)0);
+    GOOD(p.given = NULL);
+    WRONG(HEED_ERR_VALUE, p.o.scale = 0.0f);
+    WRONG(HEED_ERR_VALUE, p.o.scale = -1.0f);
+    WRONG(HEED_ERR_VALUE, p.o.scale = INFINITY);
+    WRONG(HEED_ERR_VALUE, p.o.scale = NAN);
+    GOOD(p.o.scale = 0x1p-149f);
+    WRONG(HEED_ERR_ENUM, p.o.mask.type = (heed_mask_type)NOT_IN_ENUM);
+    WRONG(HEED_ERR_NULL, p.o.mask.data = NULL);
+    WRONG(HEED_ERR_ALIGNMENT, p.o.mask.data = shifted(p.o.mask.data, 2));
+    GOOD((p.o.mask.type = HEED_MASK_BOOLEAN, p.o.mask.data = shifted(p.o.mask.data, 1)));
+    GOOD((p.o.mask.type = HEED_MASK_NONE, p.o.mask.data = NULL));
+    WRONG(HEED_ERR_SHAPE, p.o.mask_rows = 5);
+    WRONG(HEED_ERR_SHAPE, p.o.mask_heads = 3);
+    WRONG(HEED_ERR_SHAPE, p.o.mask_heads = SIZE_MAX);
+    WRONG(HEED_ERR_SHAPE, p.rows = 11);
+    GOOD((p.o.mask_rows = 0, p.o.mask_heads = 0));
+    GOOD(p.o.mask.batch_stride = p.o.mask.head_stride = p.o.mask.row_stride = 0);
+    WRONG(HEED_ERR_OVERFLOW, p.o.mask.batch_stride = SIZE_MAX);
+    WRONG(HEED_ERR_OVERFLOW, p.o.mask.head_stride = SIZE_MAX / 2);
+    WRONG(HEED_ERR_OVERFLOW, p.o.mask.row_stride = SIZE_MAX / 4);
+    WRONG(HEED_ERR_OVERLAP, p.dst = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.o.mask.data = p.dst + 11 * 11 + 8);
+    GOOD(p.o.mask.data = p.dst + 11 * 11 + 9);
+    GOOD(p.o.mask.data = p.src);
+    WRONG_STRUCTS(p.o, p.given);
+    WRONG(HEED_OK, (p.rows = 0, p.src = p.dst = NULL, p.o.mask.data = NULL));
+    WRONG(HEED_OK, (p.cols = 0, p.src = p.dst = NULL, p.o.mask.data = NULL));
+    end();
+    begin("%s and its mask's strides", name);
+    float *want = buffer(12 * 9, 0), *got = buffer(12 * 9, 0);
+    for (size_t row = 0; row < 12; row++) {
+        reset();
+        p.o.mask.data = at(2) + row / 6 * 60 + row / 3 % 2 * 30 + row % 3 * 9;
+        p.o.mask_rows = p.o.mask_heads = 0;
+        p.rows = 1;
+        p.src += row * 10;
+        p.dst = want + row * 9;
+        CHECK(call() == HEED_OK);
+    }
+    reset();
+    p.dst = got;
+    p.ld_dst = 9;
+    CHECK(call() == HEED_OK);
+    check_same(12, 9, got, 9, want, 9, "rows one by one");
+#undef reset
+#undef call
+    end();
+}
+
 static void test_gated(void)
 {
     static struct {
@@ -1640,6 +1719,10 @@ int main(void)
     test_row_operator("heed_layernorm", layernorm);
     test_row_operator("heed_rmsnorm", rmsnorm);
     test_row_values();
+    test_row_operator("heed_masked_softmax", masked_softmax);
+    test_row_operator("heed_log_softmax", log_softmax);
+    test_masked_softmax(0);
+    test_masked_softmax(1);
     test_gated();
     test_layernorm();
     test_layernorm_aliases();

@@ -88,6 +88,26 @@ static void run_softmax(const struct setting *s, float *out)
     copy_out(s, s->units, WIDE, y, out);
 }
 
+static void run_masked_softmax(const struct setting *s, float *out)
+{
+    float *x = matrix(s, ROWS, WIDE, 78), *mask = matrix(s, ROWS, WIDE, 79), *y = matrix(s, ROWS, WIDE, 80);
+    size_t ld = WIDE + s->gap;
+    heed_softmax_options options = HEED_SOFTMAX_OPTIONS_INIT;
+    options.scale = 1.7f;
+    options.mask = (heed_mask){mask + s->first * ld, HEED_MASK_ADDITIVE, 0, 0, ld};
+    ok(heed_masked_softmax(s->context, s->units, WIDE, x + s->first * ld, ld, &options, y, ld), "masked softmax");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_log_softmax(const struct setting *s, float *out)
+{
+    float *x = matrix(s, ROWS, WIDE, 81);
+    size_t ld = WIDE + s->gap;
+    x += s->first * ld;
+    ok(heed_log_softmax(s->context, s->units, WIDE, x, ld, NULL, x, ld), "log softmax");
+    copy_out(s, s->units, WIDE, x, out);
+}
+
 static void run_layernorm(const struct setting *s, float *out)
 {
     const struct setting dense = {s->context, s->offset, 0, 0, 0};
@@ -347,6 +367,8 @@ static const struct invariant {
     {"transposed matmul", run_matmul_transposed, ROWS, COLS, NULL},
     {"linear", run_linear, ROWS, COLS, NULL},
     {"softmax", run_softmax, ROWS, WIDE, NULL},
+    {"masked softmax", run_masked_softmax, ROWS, WIDE, NULL},
+    {"log softmax", run_log_softmax, ROWS, WIDE, NULL},
     {"layernorm", run_layernorm, ROWS, WIDE, NULL},
     {"rmsnorm", run_rmsnorm, ROWS, WIDE, NULL},
     {"moments", run_moments, ROWS, 2, NULL},

@@ -214,7 +214,45 @@ static void check_rows(const struct row_case *r, const char *what,
 static void run_softmax(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                         size_t ld)
 {
-    kernels->softmax(r->rows, r->cols, src, ld, dst, ld);
+    const struct heed_softmax_task task = {
+        .rows = r->rows, .cols = r->cols, .src = src, .ld_src = ld, .dst = dst, .ld_dst = ld, .scale = 1.0f};
+    kernels->softmax(&task);
+}
+
+/* Scales, masks and logarithms in turn; the mask's rows lie flush against a guard page, two of them to a
+ * head and two heads that share theirs. */
+static void run_masked_softmax(const struct heed_kernels *kernels, const struct row_case *r, const float *src,
+                               float *dst, size_t ld)
+{
+    unsigned variant = (unsigned)(r->cols + 3 * r->rows) % 6;
+    size_t rows = r->rows < 2 ? r->rows : 2, masked = span(rows, r->cols, r->cols);
+    float *additive = arena_place(&t.b, masked, r->at_end);
+    unsigned char *boolean = (unsigned char *)additive;
+    struct heed_softmax_task task = {.rows = r->rows,
+                                     .cols = r->cols,
+                                     .src = src,
+                                     .ld_src = ld,
+                                     .dst = dst,
+                                     .ld_dst = ld,
+                                     .scale = 0.7f,
+                                     .mask_rows = 2,
+                                     .mask_heads = 2,
+                                     .mask_row = r->cols,
+                                     .logarithm = variant % 2};
+    if (variant / 2 == 1) {
+        for (size_t i = 0; i < masked; i++)
+            additive[i] = (i * 7 + r->cols) % 5 == 0 ? -__builtin_inff() : 0.25f * (float)(i % 9);
+        task.mask_kind = HEED_KIND_ADDITIVE;
+        task.mask = additive;
+    } else if (variant / 2 == 2) {
+        if (r->at_end)
+            boolean += masked * (sizeof(float) - 1);
+        for (size_t i = 0; i < masked; i++)
+            boolean[i] = (unsigned char)((i * 7 + r->cols) % 5);
+        task.mask_kind = HEED_KIND_BOOLEAN;
+        task.mask = boolean;
+    }
+    kernels->softmax(&task);
 }
 
 /* The options in turn; where there is a residual, its sum goes to its own place or nowhere, and mean and
@@ -343,6 +381,14 @@ static void run_vexp(const struct heed_kernels *kernels, const struct row_case *
         kernels->vexp(r->cols, src, dst);
 }
 
+static void run_vlog(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                     size_t ld)
+{
+    (void)ld;
+    if (r->rows > 0)
+        kernels->vlog(r->cols, src, dst);
+}
+
 static void run_vexp2(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                       size_t ld)
 {
@@ -360,6 +406,7 @@ static const struct {
     void (*run)(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst, size_t ld);
 } row_kernels[] = {
     {"softmax", run_softmax},
+    {"masked softmax", run_masked_softmax},
     {"layernorm", run_layernorm},
     {"rmsnorm", run_rmsnorm},
     {"norm outputs", run_norm_outputs},
@@ -373,6 +420,7 @@ static const struct {
     {"sum_rows", run_sum_rows},
     {"argmax", run_argmax},
     {"vexp", run_vexp},
+    {"vlog", run_vlog},
     {"vexp2", run_vexp2},
 };
 

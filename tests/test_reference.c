@@ -93,6 +93,72 @@ static void test_softmax(const struct heed_kernels *table)
     finish_line("softmax", table->name, worst);
 }
 
+/* Scales and masks in turn; rows wholly masked come out as zeros or -inf. */
+static void check_masked_softmax(size_t n, enum pattern pattern, unsigned variant, double *worst)
+{
+    enum { ROWS = 2 };
+    static const float scales[] = {1.0f, 0.125f, 3.0f};
+    float *x = buffer(ROWS * n, 1), *y = buffer(ROWS * n, 2), *additive = buffer(ROWS * n, 3);
+    unsigned char *boolean = (unsigned char *)buffer(ROWS * n, 0);
+    heed_softmax_options options = HEED_SOFTMAX_OPTIONS_INIT;
+    struct score_mask mask = {NULL, NULL, n};
+    for (size_t i = 0; i < ROWS * n; i++) {
+        boolean[i] = random_below(4) != 0;
+        additive[i] = boolean[i] ? uniform(-3.0f, 3.0f) : -INFINITY;
+    }
+    for (size_t i = 0; i < ROWS; i++)
+        fill_row(pattern, n, x + i * n);
+    options.scale = scales[variant % COUNT(scales)];
+    if (variant % 4 == 1) {
+        options.mask = (heed_mask){additive, HEED_MASK_ADDITIVE, 0, 0, n};
+        mask.additive = additive;
+    } else if (variant % 4 == 2) {
+        options.mask = (heed_mask){boolean, HEED_MASK_BOOLEAN, 0, 0, n};
+        mask.boolean = boolean;
+    }
+    CHECK(heed_masked_softmax(context, ROWS, n, x, n, &options, y, n) == HEED_OK);
+    struct inexact want = reference_masked_softmax(ROWS, n, x, n, options.scale, mask, 0);
+    check_inexact(ROWS, n, y, n, want, "masked softmax", worst);
+    want = reference_masked_softmax(ROWS, n, x, n, options.scale, mask, 1);
+    CHECK(heed_log_softmax(context, ROWS, n, x, n, &options, x, n) == HEED_OK);
+    check_inexact(ROWS, n, x, n, want, "log softmax", worst);
+    reference_release();
+    release_all();
+}
+
+static void test_masked_softmax(const struct heed_kernels *table)
+{
+    double worst = 0.0;
+    seed(17);
+    begin("%s masked and log softmax within their bounds", table->name);
+    for (size_t l = 0; l < row_lengths(); l++)
+        for (int p = 0; p < ROW_PATTERNS; p++)
+            check_masked_softmax(row_length(l), (enum pattern)p, (unsigned)(l + 5 * (size_t)p), &worst);
+    finish_line("masked and log softmax", table->name, worst);
+}
+
+/* Rows as long as a vocabulary. */
+static void test_long_rows(const struct heed_kernels *table)
+{
+    static const size_t lengths[] = {151936, 643251};
+    double worst = 0.0;
+    seed(18);
+    begin("%s softmax of long rows", table->name);
+    for (size_t l = 0; l < (quick() ? 1 : COUNT(lengths)); l++) {
+        size_t n = lengths[l];
+        float *x = buffer(n, 1), *y = buffer(n, 2);
+        const struct score_mask none = {NULL, NULL, n};
+        fill_row(ROW_GAUSSIAN, n, x);
+        CHECK(heed_softmax(context, 1, n, x, n, y, n) == HEED_OK);
+        check_inexact(1, n, y, n, reference_softmax(1, n, x, n), "softmax", &worst);
+        CHECK(heed_log_softmax(context, 1, n, x, n, NULL, y, n) == HEED_OK);
+        check_inexact(1, n, y, n, reference_masked_softmax(1, n, x, n, 1.0f, none, 1), "log softmax", &worst);
+        reference_release();
+        release_all();
+    }
+    finish_line("long rows", table->name, worst);
+}
+
 static void check_layernorm(size_t n, enum pattern pattern, float eps, int with_vectors, float *memory, double *worst)
 {
     float *x = memory, *y = x + LONGEST_ROW, *scale = y + LONGEST_ROW, *shift = scale + LONGEST_ROW, moments[2];
@@ -745,9 +811,10 @@ static void test_positions(void)
 static void test_table(const struct heed_kernels *table)
 {
     static void (*const tests[])(const struct heed_kernels *) = {
-        test_softmax, test_layernorm,   test_residual,        test_rmsnorm, test_rmsnorm_residual, test_activations,
-        test_gated,   test_l2_and_pool, test_embedding,       test_matmul,  test_tripwire,         test_exact_matmul,
-        test_linear,  test_attention,   test_exact_attention, test_layers};
+        test_softmax,   test_masked_softmax,   test_long_rows,   test_layernorm,    test_residual,
+        test_rmsnorm,   test_rmsnorm_residual, test_activations, test_gated,        test_l2_and_pool,
+        test_embedding, test_matmul,           test_tripwire,    test_exact_matmul, test_linear,
+        test_attention, test_exact_attention,  test_layers};
     context = context_on(table, 1);
     reference_allow(subnormal_slack(table));
     for (size_t i = 0; i < COUNT(tests); i++) {
