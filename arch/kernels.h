@@ -114,6 +114,17 @@ struct heed_norm_task {
     float *mean, *inverse; /* [rows], of the deviation or the root mean square; or NULL */
 };
 
+/* The heads of one token. */
+struct heed_rotary_task {
+    bool interleaved; /* pairs (2 j, 2 j + 1); else (j, j + dims / 2) */
+    size_t heads, dims, cols;
+    const float *cosine, *sine; /* [dims / 2] */
+    const float *src;
+    size_t src_head;
+    float *dst; /* may be src; from dims on it receives a copy */
+    size_t dst_head;
+};
+
 /* Every kernel once: return type, name, parameters. Struct, tables and tests are made from this list.
  *
  * gemm          c = epilogue(a b), m x n, chains over k in ascending order
@@ -125,6 +136,7 @@ struct heed_norm_task {
  * activate      dst = activation(src); dst may be src
  * activate_gated  dst = activation(src) * up; dst may be src or up
  * attention     one heed_attention_task
+ * rotary        one heed_rotary_task
  * sum_rows      dst = rows[0] + rows[1] + ... in that order, n_rows >= 1
  * mean_rows     dst = (src row 0 + row 1 + ...) * factor, in row order from +0
  * l2_normalize  dst = src * (1 / max(norm, eps)) for each row; dst may be src
@@ -148,6 +160,7 @@ struct heed_norm_task {
       (enum heed_activation_kind activation, size_t rows, size_t cols, const float *src, size_t ld_src,                \
        const float *up, size_t ld_up, float *dst, size_t ld_dst))                                                      \
     X(void, attention, (const struct heed_attention_task *task))                                                       \
+    X(void, rotary, (const struct heed_rotary_task *task))                                                             \
     X(void, sum_rows, (size_t n_rows, const float *const *rows, size_t cols, float *dst))                              \
     X(void, mean_rows, (size_t rows, size_t cols, const float *src, size_t ld, float factor, float *dst))              \
     X(void, l2_normalize,                                                                                              \

@@ -405,6 +405,87 @@ HEED_API heed_status heed_embed(const heed_context *context, size_t n, size_t co
 HEED_API heed_status heed_sinusoidal_positions(const heed_context *context, size_t first, size_t n, size_t cols,
                                                double base, float *dst, size_t ld_dst);
 
+/* Rows of heads, for each sequence of a batch: element (b, h, i, d) is
+ * data[b * batch_stride + h * head_stride + i * row_stride + d]. Interleaved [tokens][heads *
+ * head_dim] has head_stride = head_dim; head-major [heads][tokens][head_dim] has row_stride =
+ * head_dim. Strides of inputs may be 0 (broadcast); those of outputs may not make elements meet. */
+typedef struct heed_heads {
+    const float *data;
+    size_t batch_stride, head_stride, row_stride;
+} heed_heads;
+
+typedef struct heed_heads_out {
+    float *data;
+    size_t batch_stride, head_stride, row_stride;
+} heed_heads_out;
+
+typedef struct heed_rotary_options {
+    size_t struct_size;
+    double base;           /* 1 <= base <= 2^1000, default 10000 */
+    double position_scale; /* positions are multiplied by it, default 1: 1 / s for linear scaling by s */
+    const double *factors; /* [dims / 2], multiplied into the frequencies, or NULL */
+    double magnitude;      /* multiplied into cosines and sines, default 1 */
+} heed_rotary_options;
+
+#define HEED_ROTARY_OPTIONS_INIT                                                                                       \
+    {                                                                                                                  \
+        sizeof(heed_rotary_options), 10000.0, 1.0, 0, 1.0                                                              \
+    }
+
+/* cosine[i][j], sine[i][j], i < n, j < dims / 2: magnitude times the cosine and sine of position * frequency for
+ * heed_rotary; frequency = base^(-2 j / dims) * position_scale * factors[j] (Su and others, arXiv:2104.09864).
+ * positions is [n], or NULL for first + i, then first + n <= 2^31. Computed in double and rounded once: the
+ * error is below 0.51 ulp + |magnitude angle| 2^-49. HEED_ERR_SHAPE if dims is odd, HEED_ERR_VALUE if an
+ * option is not finite or |position| position_scale max(1, |factor|) may exceed 2^31. */
+HEED_API heed_status heed_rotary_table(const heed_context *context, size_t n, const int32_t *positions, size_t first,
+                                       size_t dims, const heed_rotary_options *options, float *cosine, size_t ld_cosine,
+                                       float *sine, size_t ld_sine);
+
+/* The factors of Llama 3.1's scaling: pairs that turn fewer than low_freq_factor times over the original
+ * context are slowed down by factor >= 1, those that turn more than high_freq_factor times are left
+ * alone, and those between are blended. factors is [dims / 2]; for heed_rotary_table with the same dims
+ * and base > 1. */
+HEED_API heed_status heed_rotary_llama3(size_t dims, double base, double factor, double low_freq_factor,
+                                        double high_freq_factor, size_t original_context, double *factors);
+
+/* The factors and the magnitude of YaRN (Peng and others, arXiv:2309.00071), blended over dimensions between
+ * those that turn beta_fast (32 in the original text) and beta_slow (1) times over the original context. */
+HEED_API heed_status heed_rotary_yarn(size_t dims, double base, double factor, double beta_fast, double beta_slow,
+                                      size_t original_context, double *factors, double *magnitude);
+
+/* Which elements of a head turn together, for j < dims / 2. */
+typedef enum heed_rotary_pairs {
+    HEED_ROTARY_HALVES = 0,     /* j and j + dims / 2, as GPT-NeoX and Llama in PyTorch have it */
+    HEED_ROTARY_INTERLEAVED = 1 /* 2 j and 2 j + 1, as in the original text and GPT-J */
+} heed_rotary_pairs;
+
+typedef struct heed_rotary_args {
+    size_t struct_size;
+    heed_rotary_pairs pairs;
+    size_t batch, seq, n_heads, head_dim;
+    size_t dims;                /* even, <= head_dim: elements that turn; the rest is copied */
+    const float *cosine, *sine; /* [positions][dims / 2], as heed_rotary_table makes them */
+    size_t ld_cosine, ld_sine, positions;
+    const int32_t *ids; /* [batch][seq]: the row of the tables for each token; NULL: first + i */
+    size_t first;
+    heed_heads src;     /* [batch][n_heads][seq][head_dim] */
+    heed_heads_out dst; /* may be src, with the same strides */
+} heed_rotary_args;
+
+#define HEED_ROTARY_ARGS_INIT                                                                                          \
+    {                                                                                                                  \
+        sizeof(heed_rotary_args), HEED_ROTARY_HALVES, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0},                \
+        {                                                                                                              \
+            0, 0, 0, 0                                                                                                 \
+        }                                                                                                              \
+    }
+
+/* Rotary positions: a pair (a, b) becomes (a c - b s, b c + a s). A row of the tables outside them is
+ * HEED_ERR_INDEX. NaN and infinity as IEEE 754 says; they reach their own pair only. Packed tokens of
+ * several sequences are one batch with ids.
+ * Bound: g(2) (|a c| + |b s|), and likewise for the other. */
+HEED_API heed_status heed_rotary(const heed_context *context, const heed_rotary_args *args);
+
 /* ---- feed-forward -------------------------------------------------------------------------- */
 
 typedef struct heed_ffn_weights {
@@ -431,20 +512,6 @@ HEED_API heed_status heed_ffn_workspace(const heed_context *context, const heed_
                                         size_t *bytes);
 
 /* ---- attention ----------------------------------------------------------------------------- */
-
-/* Rows of heads, for each sequence of a batch: element (b, h, i, d) is
- * data[b * batch_stride + h * head_stride + i * row_stride + d]. Interleaved [tokens][heads *
- * head_dim] has head_stride = head_dim; head-major [heads][tokens][head_dim] has row_stride =
- * head_dim. Strides of inputs may be 0 (broadcast); those of outputs may not make elements meet. */
-typedef struct heed_heads {
-    const float *data;
-    size_t batch_stride, head_stride, row_stride;
-} heed_heads;
-
-typedef struct heed_heads_out {
-    float *data;
-    size_t batch_stride, head_stride, row_stride;
-} heed_heads_out;
 
 /* Which keys a causal query sees: with query i of seq_q and a sequence of len keys,
  * TOP_LEFT key j <= i; BOTTOM_RIGHT key j <= i + len - seq_q (queries are the last tokens). */

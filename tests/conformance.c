@@ -398,6 +398,72 @@ static const char *run_gather(const struct test_case *t, const heed_context *con
     return NULL;
 }
 
+/* [batch][heads][seq][dim], or interleaved [batch][seq][heads * dim]. */
+static void set_rotary_shape(const struct tensor *x, size_t heads, float *got, heed_rotary_args *a)
+{
+    a->batch = x->dims[0];
+    a->n_heads = x->ndim == 4 ? x->dims[1] : heads;
+    a->seq = x->dims[x->ndim == 4 ? 2 : 1];
+    a->head_dim = x->dims[x->ndim - 1] / (x->ndim == 4 ? 1 : heads);
+    size_t head = x->ndim == 4 ? a->seq * a->head_dim : a->head_dim;
+    size_t row = x->ndim == 4 ? a->head_dim : a->n_heads * a->head_dim;
+    a->src = (heed_heads){floats(x), a->n_heads * a->seq * a->head_dim, head, row};
+    a->dst = (heed_heads_out){got, a->src.batch_stride, head, row};
+}
+
+/* Without ids the caches have a row for each token. */
+static const char *run_rotary_embedding(const struct test_case *t, const heed_context *context)
+{
+    const struct tensor *x = &t->in[0], *cosine = &t->in[1], *sine = &t->in[2], *ids = &t->in[3];
+    heed_rotary_args a = HEED_ROTARY_ARGS_INIT;
+    float *got = buffer(x->elements, 1);
+    set_rotary_shape(x, count(t, "num_heads"), got, &a);
+    size_t half = cosine->dims[cosine->ndim - 1], tokens = a.batch * a.seq;
+    int32_t *selected = (int32_t *)(void *)buffer(tokens, 0);
+    for (size_t i = 0; i < tokens; i++)
+        selected[i] = ids->data ? (int32_t)((const int64_t *)ids->data)[i] : (int32_t)i;
+    a.pairs = count(t, "interleaved") ? HEED_ROTARY_INTERLEAVED : HEED_ROTARY_HALVES;
+    a.dims = 2 * half;
+    a.cosine = floats(cosine);
+    a.sine = floats(sine);
+    a.ld_cosine = a.ld_sine = half;
+    a.positions = cosine->elements / half;
+    a.ids = selected;
+    check_status(t, heed_rotary(context, &a));
+    compare(t, 0, got);
+    return NULL;
+}
+
+/* Positions and a base instead of caches. */
+static const char *run_rope(const struct test_case *t, const heed_context *context)
+{
+    const struct tensor *x = &t->in[0], *positions = &t->in[1];
+    heed_rotary_args a = HEED_ROTARY_ARGS_INIT;
+    heed_rotary_options options = HEED_ROTARY_OPTIONS_INIT;
+    float *got = buffer(x->elements, 1);
+    set_rotary_shape(x, 1, got, &a);
+    size_t tokens = a.batch * a.seq, half = a.head_dim / 2;
+    int32_t *position = (int32_t *)(void *)buffer(tokens, 0), *row = (int32_t *)(void *)buffer(tokens, 0);
+    float *cosine = buffer(tokens * half, 2), *sine = buffer(tokens * half, 3);
+    for (size_t i = 0; i < tokens; i++) {
+        position[i] = (int32_t)((const int64_t *)positions->data)[i % positions->elements];
+        row[i] = (int32_t)i;
+    }
+    options.base = number(t, "base", 10000.0);
+    options.position_scale = number(t, "position_scale", 1.0);
+    check_status(t, heed_rotary_table(context, tokens, position, 0, a.head_dim, &options, cosine, half, sine, half));
+    a.pairs = count(t, "interleaved") ? HEED_ROTARY_INTERLEAVED : HEED_ROTARY_HALVES;
+    a.dims = a.head_dim;
+    a.cosine = cosine;
+    a.sine = sine;
+    a.ld_cosine = a.ld_sine = half;
+    a.positions = tokens;
+    a.ids = row;
+    check_status(t, heed_rotary(context, &a));
+    compare(t, 0, got);
+    return NULL;
+}
+
 /* ---- attention ---- */
 
 /* What an attention case says in whichever dialect, before it becomes arguments. */
@@ -824,6 +890,8 @@ static const struct {
     {"Relu", run_activation},
     {"Swish", run_activation},
     {"Gather", run_gather},
+    {"RotaryEmbedding", run_rotary_embedding},
+    {"RoPE", run_rope},
     {"Attention", run_attention},
     {"FlexAttention", run_flex_attention},
     {"MultiHeadAttention", run_mha},

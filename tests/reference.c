@@ -457,6 +457,27 @@ struct inexact reference_positions(size_t first, size_t n, size_t cols, double b
     return y;
 }
 
+/* The contract of heed_rotary_table. */
+struct inexact reference_rotary_table(size_t n, const int32_t *positions, size_t dims,
+                                      const heed_rotary_options *options, int quarter)
+{
+    size_t half = dims / 2;
+    struct inexact y = inexact_new(n * half);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < half; j++) {
+            long double frequency = powl((long double)options->base, -(long double)j / (long double)half) *
+                                    (long double)options->position_scale;
+            long double angle = (long double)positions[i] * frequency;
+            if (options->factors)
+                angle *= (long double)options->factors[j];
+            double value = (double)((long double)options->magnitude * (quarter ? cosl(angle) : sinl(angle)));
+            y.value[i * half + j] = value;
+            y.error[i * half + j] =
+                0.51 * ulp_of(value) + fabs(options->magnitude) * (double)(fabsl(angle) + 1.0L) * 0x1p-49;
+        }
+    return y;
+}
+
 /* ---- attention ---- */
 
 struct inexact inexact_heads(size_t batch, size_t heads, size_t seq, size_t dim, struct inexact data,

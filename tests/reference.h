@@ -82,6 +82,10 @@ struct inexact reference_l2(size_t rows, size_t cols, float eps, const float *x,
 struct inexact reference_mean(size_t rows, size_t cols, const float *x, size_t ld);
 struct inexact reference_positions(size_t first, size_t n, size_t cols, double base);
 
+/* Cosines (quarter 1) or sines (0) of position * frequency, magnitude included. */
+struct inexact reference_rotary_table(size_t n, const int32_t *positions, size_t dims,
+                                      const heed_rotary_options *options, int quarter);
+
 /* Heads as a dense tensor [batch][heads][seq][dim]; offsets NULL: not ragged. Rows that a ragged
  * sequence lacks are zeros. */
 struct inexact inexact_heads(size_t batch, size_t heads, size_t seq, size_t dim, struct inexact data,

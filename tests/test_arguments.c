@@ -860,6 +860,142 @@ static heed_attention_args good_attention(void)
     return a;
 }
 
+static void test_rotary_table(void)
+{
+    static struct {
+        size_t n, first, dims, ld_cosine, ld_sine;
+        int32_t positions[4], *given_positions;
+        double factors[3];
+        heed_rotary_options o;
+        const heed_rotary_options *given;
+        float *cosine, *sine;
+    } p;
+    const heed_rotary_options defaults = HEED_ROTARY_OPTIONS_INIT;
+#define reset()                                                                                                        \
+    (p.n = 4, p.first = 0, p.dims = 6, p.ld_cosine = 4, p.ld_sine = 5, p.cosine = at(0), p.sine = at(1),               \
+     p.o = defaults, p.o.factors = p.factors, p.given = &p.o, p.given_positions = p.positions,                         \
+     memcpy(p.positions, (const int32_t[]){3, 0, -7, 9}, sizeof p.positions),                                          \
+     memcpy(p.factors, (const double[]){1.0, 0.5, -0.25}, sizeof p.factors))
+#define call()                                                                                                         \
+    heed_rotary_table(NULL, p.n, p.given_positions, p.first, p.dims, p.given, p.cosine, p.ld_cosine, p.sine, p.ld_sine)
+    begin("heed_rotary_table refuses");
+    GOOD((void)0);
+    GOOD(p.given = NULL);
+    GOOD(p.o.factors = NULL);
+    WRONG(HEED_ERR_NULL, p.cosine = NULL);
+    WRONG(HEED_ERR_NULL, p.sine = NULL);
+    WRONG(HEED_ERR_STRIDE, p.ld_cosine = 2);
+    WRONG(HEED_ERR_STRIDE, p.ld_sine = 2);
+    WRONG(HEED_ERR_ALIGNMENT, p.cosine = shifted(p.cosine, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.sine = shifted(p.sine, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.given_positions = shifted(p.positions, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.factors = shifted(p.factors, 4));
+    WRONG(HEED_ERR_SHAPE, p.dims = 5);
+    const double wrong[] = {0.5, -10000.0, (double)NAN, (double)INFINITY, 0x1p1001};
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        WRONG(HEED_ERR_VALUE, p.o.base = wrong[i]);
+    WRONG(HEED_ERR_VALUE, p.o.position_scale = (double)NAN);
+    WRONG(HEED_ERR_VALUE, p.o.position_scale = 0x1p40);
+    WRONG(HEED_ERR_VALUE, p.o.position_scale = -0x1p40);
+    WRONG(HEED_ERR_VALUE, p.o.magnitude = (double)INFINITY);
+    WRONG(HEED_ERR_VALUE, p.factors[1] = (double)NAN);
+    WRONG(HEED_ERR_VALUE, p.factors[2] = -(double)INFINITY);
+    WRONG(HEED_ERR_VALUE, p.factors[2] = 0x1p30);
+    WRONG(HEED_ERR_VALUE, (p.given_positions = NULL, p.first = SIZE_MAX));
+    WRONG(HEED_ERR_VALUE, (p.given_positions = NULL, p.first = ((size_t)1 << 31) - 3));
+    GOOD((p.given_positions = NULL, p.first = ((size_t)1 << 31) - 4));
+    WRONG(HEED_ERR_OVERLAP, p.cosine = p.sine);
+    WRONG(HEED_ERR_OVERLAP, p.sine = p.cosine + 14);
+    GOOD(p.sine = p.cosine + 15);
+    WRONG(HEED_ERR_OVERFLOW, p.ld_cosine = SIZE_MAX);
+    WRONG(HEED_ERR_OVERFLOW, p.ld_sine = SIZE_MAX / 4);
+    WRONG_STRUCTS(p.o, p.given);
+    WRONG(HEED_OK, (p.n = 0, p.cosine = p.sine = NULL));
+    WRONG(HEED_OK, (p.dims = 0, p.cosine = p.sine = NULL));
+#undef reset
+#undef call
+    double factors[4] = {7.0, 7.0, 7.0, 7.0}, magnitude = 7.0;
+    CHECK(heed_rotary_llama3(7, 10000.0, 8.0, 1.0, 4.0, 8192, factors) == HEED_ERR_SHAPE);
+    CHECK(heed_rotary_llama3(8, 1.0, 8.0, 1.0, 4.0, 8192, factors) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_llama3(8, 10000.0, 0.5, 1.0, 4.0, 8192, factors) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 4.0, 4.0, 8192, factors) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 0.0, 4.0, 8192, factors) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, 4.0, 0, factors) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, 4.0, 8192, NULL) == HEED_ERR_NULL);
+    CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, 4.0, 8192, shifted(factors, 4)) == HEED_ERR_ALIGNMENT);
+    CHECK(heed_rotary_yarn(7, 10000.0, 8.0, 32.0, 1.0, 8192, factors, &magnitude) == HEED_ERR_SHAPE);
+    CHECK(heed_rotary_yarn(8, 1.0, 8.0, 32.0, 1.0, 8192, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 1.0, 32.0, 8192, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, (double)NAN, 1.0, 8192, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, (double)INFINITY, 32.0, 1.0, 8192, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, SIZE_MAX, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, 8192, NULL, &magnitude) == HEED_ERR_NULL);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, 8192, factors, NULL) == HEED_ERR_NULL);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, 8192, factors, shifted(&magnitude, 4)) == HEED_ERR_ALIGNMENT);
+    for (size_t i = 0; i < COUNT(factors); i++)
+        CHECK(factors[i] == 7.0 && magnitude == 7.0);
+    end();
+}
+
+static void test_rotary(void)
+{
+    static struct {
+        int32_t ids[6];
+        heed_rotary_args a;
+        const heed_rotary_args *given;
+    } p;
+    const heed_rotary_args defaults = HEED_ROTARY_ARGS_INIT;
+#define reset()                                                                                                        \
+    (p.a = defaults, p.a.batch = 2, p.a.seq = 3, p.a.n_heads = 2, p.a.head_dim = 9, p.a.dims = 8, p.a.cosine = at(0),  \
+     p.a.sine = at(1), p.a.ld_cosine = 5, p.a.ld_sine = 6, p.a.positions = 7, p.a.ids = p.ids,                         \
+     p.a.src = (heed_heads){at(2), 54, 9, 18}, p.a.dst = (heed_heads_out){at(3), 54, 27, 9}, p.given = &p.a,           \
+     memcpy(p.ids, (const int32_t[]){0, 6, 2, 2, 1, 5}, sizeof p.ids))
+#define call() heed_rotary(NULL, p.given)
+    begin("heed_rotary refuses");
+    GOOD((void)0);
+    WRONG(HEED_ERR_NULL, p.given = NULL);
+    WRONG(HEED_ERR_ENUM, p.a.pairs = (heed_rotary_pairs)NOT_IN_ENUM);
+    WRONG(HEED_ERR_SHAPE, p.a.dims = 7);
+    WRONG(HEED_ERR_SHAPE, p.a.dims = 10);
+    WRONG(HEED_ERR_NULL, p.a.cosine = NULL);
+    WRONG(HEED_ERR_NULL, p.a.sine = NULL);
+    WRONG(HEED_ERR_NULL, p.a.src.data = NULL);
+    WRONG(HEED_ERR_NULL, p.a.dst.data = NULL);
+    WRONG(HEED_ERR_STRIDE, p.a.ld_cosine = 3);
+    WRONG(HEED_ERR_STRIDE, p.a.ld_sine = 3);
+    WRONG(HEED_ERR_STRIDE, p.a.dst.row_stride = 8);
+    WRONG(HEED_ERR_STRIDE, p.a.dst.head_stride = 8);
+    WRONG(HEED_ERR_STRIDE, p.a.dst.batch_stride = 30);
+    WRONG(HEED_ERR_ALIGNMENT, p.a.cosine = shifted(p.a.cosine, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.sine = shifted(p.a.sine, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.ids = shifted(p.ids, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.src.data = shifted(p.a.src.data, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.dst.data = shifted(p.a.dst.data, 1));
+    WRONG(HEED_ERR_INDEX, p.ids[5] = 7);
+    WRONG(HEED_ERR_INDEX, p.ids[0] = -1);
+    WRONG(HEED_ERR_INDEX, p.a.positions = 6);
+    WRONG(HEED_ERR_INDEX, (p.a.ids = NULL, p.a.first = 5));
+    WRONG(HEED_ERR_INDEX, (p.a.ids = NULL, p.a.first = SIZE_MAX));
+    GOOD((p.a.ids = NULL, p.a.first = 4));
+    WRONG(HEED_ERR_OVERLAP, p.a.dst.data = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.a.dst.data = at(0));
+    WRONG(HEED_ERR_OVERLAP, p.a.dst.data = at(1) + 39);
+    WRONG(HEED_ERR_OVERLAP, (p.a.dst = (heed_heads_out){at(2) + 1, 54, 9, 18}));
+    GOOD((p.a.dst = (heed_heads_out){at(2), 54, 9, 18}));
+    WRONG(HEED_ERR_OVERFLOW, p.a.src.batch_stride = SIZE_MAX);
+    WRONG(HEED_ERR_OVERFLOW, p.a.dst.batch_stride = SIZE_MAX / 2);
+    WRONG(HEED_ERR_OVERFLOW, p.a.ld_cosine = SIZE_MAX / 4);
+    WRONG(HEED_ERR_OVERFLOW, (p.a.ids = NULL, p.a.first = 4, p.a.batch = SIZE_MAX));
+    WRONG_STRUCTS(p.a, p.given);
+    WRONG(HEED_OK, (p.a.batch = 0, p.a.src.data = NULL, p.a.dst.data = NULL));
+    WRONG(HEED_OK, (p.a.seq = 0, p.a.cosine = p.a.sine = NULL, p.a.src.data = NULL, p.a.dst.data = NULL));
+    WRONG(HEED_OK, (p.a.n_heads = 0, p.a.src.data = NULL, p.a.dst.data = NULL));
+    GOOD((p.a.dims = 0, p.a.cosine = p.a.sine = NULL));
+#undef reset
+#undef call
+    end();
+}
+
 static void test_attention(void)
 {
     static struct {
@@ -1730,6 +1866,8 @@ int main(void)
     test_pool();
     test_embed();
     test_positions();
+    test_rotary_table();
+    test_rotary();
     test_attention();
     test_ffn();
     test_mha();

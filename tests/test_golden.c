@@ -232,6 +232,42 @@ static uint64_t golden_attention(const struct heed_kernels *t)
     return hash;
 }
 
+static uint64_t golden_rotary(const struct heed_kernels *t)
+{
+    enum { HEADS = 3, DIM = 130, DIMS = 122 };
+    float *x = random_floats(HEADS * DIM, -2.0f, 2.0f), *table = random_floats(DIMS, -1.0f, 1.0f);
+    float *y = buffer(HEADS * DIM, 0);
+    uint64_t hash = HASH_START;
+    for (int interleaved = 0; interleaved < 2; interleaved++) {
+        const struct heed_rotary_task task = {interleaved, HEADS, DIMS, DIM, table, table + DIMS / 2, x, DIM, y, DIM};
+        t->rotary(&task);
+        hash = hash_floats(hash, HEADS * DIM, y);
+    }
+    return hash;
+}
+
+static uint64_t golden_rotary_table(const struct heed_kernels *t)
+{
+    enum { POSITIONS = 50, HALF = 64 };
+    double factors[HALF], magnitude;
+    float *table = buffer(2 * POSITIONS * HALF, 0);
+    heed_context *context = context_on(t, 1);
+    heed_rotary_options options = HEED_ROTARY_OPTIONS_INIT;
+    uint64_t hash = HASH_START;
+    options.base = 500000.0;
+    options.factors = factors;
+    CHECK(heed_rotary_llama3(2 * HALF, options.base, 8.0, 1.0, 4.0, 8192, factors) == HEED_OK);
+    for (int yarn = 0; yarn < 2; yarn++) {
+        CHECK(heed_rotary_table(context, POSITIONS, NULL, 100000, 2 * HALF, &options, table, HALF,
+                                table + POSITIONS * HALF, HALF) == HEED_OK);
+        hash = hash_floats(hash, 2 * POSITIONS * HALF, table);
+        CHECK(heed_rotary_yarn(2 * HALF, options.base, 40.0, 32.0, 1.0, 4096, factors, &magnitude) == HEED_OK);
+        options.magnitude = magnitude;
+    }
+    heed_context_destroy(context);
+    return hash;
+}
+
 static uint64_t golden_sum_rows(const struct heed_kernels *t)
 {
     float *x = random_floats(3 * COLS, -1.0f, 1.0f), *y = buffer(COLS, 0);
@@ -379,6 +415,8 @@ static const struct golden {
     GOLDEN(104, layernorm_moments, 0xd9316321c6833458, 0x5eb41d81d6cc7ee4),
     GOLDEN(107, masked_softmax, 0x326b54e727bc3058, 0xbc928395ff3b8776),
     GOLDEN(108, vlog, 0x9aea9dbdd8af7a42, 0x7a38bd0ec9bdaace),
+    GOLDEN(109, rotary, 0xd3bca5a4cd9eb94a, 0xd3bca5a4cd9eb94a),
+    GOLDEN(110, rotary_table, 0x1293ad266896b7e4, 0x1293ad266896b7e4),
     GOLDEN(101, silu, 0x7f0d28b940054a41, 0xad3150b975a5545b),
 };
 

@@ -184,6 +184,43 @@ static void run_positions(const struct setting *s, float *out)
     copy_out(s, s->units, WIDE, y, out);
 }
 
+static void run_rotary(const struct setting *s, float *out)
+{
+    enum { HEADS = 7, DIM = WIDE / HEADS, HALF = 46 };
+    float *x = matrix(s, ROWS, WIDE, 82), *y = matrix(s, ROWS, WIDE, 83), *c = matrix(s, ROWS, HALF, 84);
+    float *sine = matrix(s, ROWS, HALF, 85);
+    size_t ld = WIDE + s->gap;
+    heed_rotary_args a = HEED_ROTARY_ARGS_INIT;
+    a.pairs = HEED_ROTARY_INTERLEAVED;
+    a.batch = 1;
+    a.seq = s->units;
+    a.n_heads = HEADS;
+    a.head_dim = DIM;
+    a.dims = 2 * HALF;
+    a.cosine = c;
+    a.sine = sine;
+    a.ld_cosine = a.ld_sine = HALF + s->gap;
+    a.positions = ROWS;
+    a.first = s->first;
+    a.src = (heed_heads){x + s->first * ld, 0, DIM, ld};
+    a.dst = (heed_heads_out){y, 0, DIM, ld};
+    ok(heed_rotary(s->context, &a), "rotary");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+/* Cosines in the first half of a row of the output, sines in the second. */
+static void run_rotary_table(const struct setting *s, float *out)
+{
+    enum { HALF = WIDE / 2 };
+    float *c = matrix(s, ROWS, HALF, 86), *sine = matrix(s, ROWS, HALF, 92);
+    size_t ld = HALF + s->gap;
+    ok(heed_rotary_table(s->context, s->units, NULL, 77 + s->first, 2 * HALF, NULL, c, ld, sine, ld), "table");
+    for (size_t i = 0; i < s->units; i++) {
+        memcpy(out + i * WIDE, c + i * ld, HALF * sizeof *out);
+        memcpy(out + i * WIDE + HALF, sine + i * ld, HALF * sizeof *out);
+    }
+}
+
 static void run_embed(const struct setting *s, float *out)
 {
     float *y = matrix(s, ROWS, WIDE, 21);
@@ -376,6 +413,8 @@ static const struct invariant {
     {"gated", run_gated, ROWS, WIDE, NULL},
     {"l2_normalize", run_l2, ROWS, WIDE, NULL},
     {"positions", run_positions, ROWS, WIDE, NULL},
+    {"rotary", run_rotary, ROWS, WIDE, NULL},
+    {"rotary table", run_rotary_table, ROWS, WIDE, NULL},
     {"embed", run_embed, ROWS, WIDE, NULL},
     {"pool", run_pool, ROWS, WIDE, NULL},
     {"ffn", run_ffn, LAYER_ROWS, D_MODEL, NULL},

@@ -358,6 +358,18 @@ static void run_mean_rows(const struct heed_kernels *kernels, const struct row_c
         kernels->mean_rows(r->rows, r->cols, src, ld, 0.3f, dst);
 }
 
+/* Rows are heads; dims, pairs and the guard side of the tables change with the case. */
+static void run_rotary(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                       size_t ld)
+{
+    size_t half = r->cols / 2 - (r->cols / 2) * (r->rows % 3) / 4;
+    struct heed_rotary_task task = {
+        false, r->rows, 2 * half, r->cols, arena_place(&t.b, half, r->at_end), arena_place(&t.extra, half, r->at_end),
+        src,   ld,      dst,      ld};
+    task.interleaved = (r->cols / 2 + r->rows) % 2;
+    kernels->rotary(&task);
+}
+
 static void run_sum_rows(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                          size_t ld)
 {
@@ -417,6 +429,7 @@ static const struct {
     {"silu", run_silu},
     {"activate_gated", run_gated},
     {"mean_rows", run_mean_rows},
+    {"rotary", run_rotary},
     {"sum_rows", run_sum_rows},
     {"argmax", run_argmax},
     {"vexp", run_vexp},

@@ -808,13 +808,124 @@ static void test_positions(void)
     finish_line("positions", "all tables", worst);
 }
 
+static void test_rotary_tables(void)
+{
+    enum { N = 40, DIMS = 24 };
+    static const double bases[] = {10000.0, 500000.0, 1.0, 1e300};
+    double worst = 0.0, factors[DIMS / 2];
+    float *cosine = buffer(N * DIMS, 1), *sine = buffer(N * DIMS, 2);
+    int32_t positions[N];
+    seed(20);
+    begin("rotary tables within their bound");
+    for (size_t c = 0; c < 2 * COUNT(bases); c++) {
+        heed_rotary_options options = HEED_ROTARY_OPTIONS_INIT;
+        int consecutive = c % 3 == 0;
+        options.base = bases[c % COUNT(bases)];
+        for (size_t i = 0; i < N; i++)
+            positions[i] = consecutive ? 1000 + (int32_t)i : (int32_t)random_below(1 << (8 + c)) - (1 << 7);
+        if (c >= COUNT(bases)) {
+            options.position_scale = 0.25;
+            options.magnitude = 1.4245;
+            options.factors = factors;
+            CHECK(heed_rotary_yarn(DIMS, 10000.0, 40.0, 32.0, 1.0, 4096, factors, &options.magnitude) == HEED_OK);
+        }
+        CHECK(heed_rotary_table(NULL, N, consecutive ? NULL : positions, 1000, DIMS, &options, cosine, DIMS, sine,
+                                DIMS) == HEED_OK);
+        check_inexact(N, DIMS / 2, cosine, DIMS, reference_rotary_table(N, positions, DIMS, &options, 1), "cosine",
+                      &worst);
+        check_inexact(N, DIMS / 2, sine, DIMS, reference_rotary_table(N, positions, DIMS, &options, 0), "sine", &worst);
+    }
+    finish_line("rotary tables", "all tables", worst);
+}
+
+/* The formulas as their authors write them. */
+static void test_rotary_scalings(void)
+{
+    enum { DIMS = 128 };
+    double pi = acos(-1.0), factors[DIMS / 2], magnitude;
+    begin("rotary scalings");
+    CHECK(heed_rotary_llama3(DIMS, 500000.0, 8.0, 1.0, 4.0, 8192, factors) == HEED_OK);
+    for (size_t j = 0; j < DIMS / 2; j++) {
+        double wavelength = 2.0 * pi * pow(500000.0, 2.0 * (double)j / DIMS),
+               smooth = (8192.0 / wavelength - 1.0) / 3.0;
+        double want = wavelength < 8192.0 / 4.0 ? 1.0 : wavelength > 8192.0 ? 0.125 : (1.0 - smooth) / 8.0 + smooth;
+        check_bound(factors[j], want, 1e-12, "llama 3", j);
+    }
+    CHECK(heed_rotary_yarn(DIMS, 10000.0, 16.0, 32.0, 1.0, 4096, factors, &magnitude) == HEED_OK);
+    check_bound(magnitude, 0.1 * log(16.0) + 1.0, 1e-14, "magnitude", 0);
+    double low = floor(DIMS * log(4096.0 / (32.0 * 2.0 * pi)) / (2.0 * log(10000.0)));
+    double high = ceil(DIMS * log(4096.0 / (2.0 * pi)) / (2.0 * log(10000.0)));
+    for (size_t j = 0; j < DIMS / 2; j++) {
+        double ramp = fmin(1.0, fmax(0.0, ((double)j - low) / (high - low)));
+        check_bound(factors[j], ramp / 16.0 + 1.0 - ramp, 1e-12, "yarn", j);
+    }
+    CHECK(heed_rotary_yarn(0, 10000.0, 16.0, 32.0, 1.0, 4096, NULL, &magnitude) == HEED_OK);
+    CHECK(heed_rotary_yarn(8, 10000.0, 1.0, 0x1p100, 0x1p-100, 1, factors, &magnitude) == HEED_OK && magnitude == 1.0);
+    end();
+}
+
+/* Each product and sum rounds; both pairings, partial dims, ids or a first row, both layouts, in place. */
+static void test_rotary(const struct heed_kernels *table)
+{
+    enum { BATCH = 2, SEQ = 3, HEADS = 2, MOST = 71, POSITIONS = 9, TOKENS = BATCH * SEQ };
+    static const int32_t ids[TOKENS] = {8, 0, 3, 3, 1, 7};
+    float *x = buffer(TOKENS * HEADS * MOST, 1), *y = buffer(TOKENS * HEADS * MOST, 2);
+    float *c = buffer(POSITIONS * MOST, 3), *s = buffer(POSITIONS * MOST, 0);
+    double worst = 0.0;
+    seed(21);
+    begin("%s rotary within its bound", table->name);
+    for (size_t dim = 1; dim <= MOST; dim++)
+        for (unsigned variant = 0; variant < 8; variant++) {
+            size_t dims = dim / 2 * 2 - (variant & 1 ? dim / 6 * 2 : 0), half = dims / 2, n = TOKENS * HEADS * dim;
+            heed_rotary_args a = HEED_ROTARY_ARGS_INIT;
+            fill_uniform(x, n, -3.0f, 3.0f);
+            fill_uniform(c, POSITIONS * MOST, -1.0f, 1.0f);
+            fill_uniform(s, POSITIONS * MOST, -1.0f, 1.0f);
+            a.pairs = variant & 2 ? HEED_ROTARY_INTERLEAVED : HEED_ROTARY_HALVES;
+            a.batch = BATCH;
+            a.seq = SEQ;
+            a.n_heads = HEADS;
+            a.head_dim = dim;
+            a.dims = dims;
+            a.cosine = c;
+            a.sine = s;
+            a.ld_cosine = a.ld_sine = MOST;
+            a.positions = POSITIONS;
+            a.ids = variant & 4 ? ids : NULL;
+            a.first = 5;
+            a.src = variant & 4 ? (heed_heads){x, SEQ * HEADS * dim, dim, HEADS * dim}
+                                : (heed_heads){x, SEQ * HEADS * dim, SEQ * dim, dim};
+            a.dst = (heed_heads_out){y, a.src.batch_stride, a.src.head_stride, a.src.row_stride};
+            struct inexact want = inexact_rows(1, n, x, n);
+            for (size_t i = 0; i < TOKENS * HEADS * half; i++) {
+                size_t token = i / half / HEADS, j = i % half, row = variant & 4 ? (size_t)ids[token] : 5 + token % SEQ;
+                size_t at = token / SEQ * a.src.batch_stride + token % SEQ * a.src.row_stride +
+                            i / half % HEADS * a.src.head_stride;
+                size_t p = at + (variant & 2 ? 2 * j : j), q = variant & 2 ? p + 1 : p + half;
+                double cv = (double)c[row * MOST + j], sv = (double)s[row * MOST + j], u = (double)x[p],
+                       v = (double)x[q];
+                want.value[p] = u * cv - v * sv;
+                want.value[q] = v * cv + u * sv;
+                want.error[p] = gamma_of(2) * (fabs(u * cv) + fabs(v * sv));
+                want.error[q] = gamma_of(2) * (fabs(v * cv) + fabs(u * sv));
+            }
+            CHECK(heed_rotary(context, &a) == HEED_OK);
+            check_inexact(1, n, y, n, want, "rotary", &worst);
+            a.dst.data = x;
+            CHECK(heed_rotary(context, &a) == HEED_OK);
+            check_same(1, n, x, n, y, n, "in place");
+            reference_release();
+        }
+    finish_line("rotary", table->name, worst);
+}
+
 static void test_table(const struct heed_kernels *table)
 {
     static void (*const tests[])(const struct heed_kernels *) = {
-        test_softmax,   test_masked_softmax,   test_long_rows,   test_layernorm,    test_residual,
-        test_rmsnorm,   test_rmsnorm_residual, test_activations, test_gated,        test_l2_and_pool,
-        test_embedding, test_matmul,           test_tripwire,    test_exact_matmul, test_linear,
-        test_attention, test_exact_attention,  test_layers};
+        test_softmax,   test_masked_softmax,   test_long_rows,       test_layernorm, test_residual,
+        test_rmsnorm,   test_rmsnorm_residual, test_activations,     test_gated,     test_l2_and_pool,
+        test_embedding, test_rotary,           test_matmul,          test_tripwire,  test_exact_matmul,
+        test_linear,    test_attention,        test_exact_attention, test_layers};
     context = context_on(table, 1);
     reference_allow(subnormal_slack(table));
     for (size_t i = 0; i < COUNT(tests); i++) {
@@ -829,5 +940,7 @@ int main(void)
     for_each_table(test_table);
     reference_allow(0.0);
     test_positions();
+    test_rotary_tables();
+    test_rotary_scalings();
     return finish();
 }

@@ -136,6 +136,20 @@ HEED_INLINE float vf_first(vf v)
     return _mm256_cvtss_f32(v);
 }
 
+HEED_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
+{
+    __m256d e = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88)), o = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
+    *even = _mm256_castpd_ps(_mm256_permute4x64_pd(e, 0xd8));
+    *odd = _mm256_castpd_ps(_mm256_permute4x64_pd(o, 0xd8));
+}
+
+HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
+{
+    __m256 low = _mm256_unpacklo_ps(even, odd), high = _mm256_unpackhi_ps(even, odd);
+    *a = _mm256_permute2f128_ps(low, high, 0x20);
+    *b = _mm256_permute2f128_ps(low, high, 0x31);
+}
+
 HEED_INLINE void vf_transpose(vf v[VF_LEN])
 {
     vf t[8];

@@ -165,6 +165,20 @@ HEED_INLINE float vf_first(vf v)
     return vgetq_lane_f32(v, 0);
 }
 
+HEED_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
+{
+    float32x4x2_t u = vuzpq_f32(a, b);
+    *even = u.val[0];
+    *odd = u.val[1];
+}
+
+HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
+{
+    float32x4x2_t z = vzipq_f32(even, odd);
+    *a = z.val[0];
+    *b = z.val[1];
+}
+
 HEED_INLINE void vf_transpose(vf v[VF_LEN])
 {
     float32x4x2_t a = vtrnq_f32(v[0], v[1]), b = vtrnq_f32(v[2], v[3]);

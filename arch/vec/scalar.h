@@ -143,6 +143,18 @@ HEED_INLINE float vf_first(vf v)
     return v;
 }
 
+HEED_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
+{
+    *even = a;
+    *odd = b;
+}
+
+HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
+{
+    *a = even;
+    *b = odd;
+}
+
 HEED_INLINE void vf_transpose(vf v[VF_LEN])
 {
     (void)v;

@@ -153,6 +153,18 @@ HEED_INLINE float vf_first(vf v)
     return _mm_cvtss_f32(v);
 }
 
+HEED_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
+{
+    *even = _mm_shuffle_ps(a, b, 0x88);
+    *odd = _mm_shuffle_ps(a, b, 0xdd);
+}
+
+HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
+{
+    *a = _mm_unpacklo_ps(even, odd);
+    *b = _mm_unpackhi_ps(even, odd);
+}
+
 HEED_INLINE void vf_transpose(vf v[VF_LEN])
 {
     _MM_TRANSPOSE4_PS(v[0], v[1], v[2], v[3]);

@@ -14,7 +14,8 @@
  *                   vf_scale2_normal(p, n) = p 2^n where -126 <= n <= 127; elsewhere any value, but
  *                   NaN for p NaN
  * Across lanes      vf_fold_add, vf_fold_max: halves onto halves, down to one float. vf_first: lane 0.
- *                   vf_transpose(v): VF_LEN vectors as a square matrix
+ *                   vf_transpose(v): VF_LEN vectors as a square matrix. vf_unzip(a, b, &even, &odd): the
+ *                   elements of a and b at even and odd places; vf_zip undoes it
  */
 #ifndef HEED_VEC_H
 #define HEED_VEC_H
