@@ -139,8 +139,10 @@ struct heed_rotary_task {
  * rotary        one heed_rotary_task
  * sum_rows      dst = rows[0] + rows[1] + ... in that order, n_rows >= 1
  * mean_rows     dst = (src row 0 + row 1 + ...) * factor, in row order from +0
+ * max_rows      dst = maximum of the rows, NaN where any is; rows >= 1
  * l2_normalize  dst = src * (1 / max(norm, eps)) for each row; dst may be src
  * argmax        index of the first NaN, or else of the first largest element; cols >= 1
+ * top_k         indices of the k first elements, by NaN, then value, then index; 1 <= k <= cols
  * vexp          y = exp(x); for the tests, which hold it to all floats
  * vlog          y = log(x); for the tests
  * vexp2         y = 2^x for x <= 1, +0 below -126: attention's weight function; for the tests */
@@ -163,9 +165,11 @@ struct heed_rotary_task {
     X(void, rotary, (const struct heed_rotary_task *task))                                                             \
     X(void, sum_rows, (size_t n_rows, const float *const *rows, size_t cols, float *dst))                              \
     X(void, mean_rows, (size_t rows, size_t cols, const float *src, size_t ld, float factor, float *dst))              \
+    X(void, max_rows, (size_t rows, size_t cols, const float *src, size_t ld, float *dst))                             \
     X(void, l2_normalize,                                                                                              \
       (size_t rows, size_t cols, float eps, const float *src, size_t ld_src, float *dst, size_t ld_dst))               \
     X(size_t, argmax, (size_t cols, const float *src))                                                                 \
+    X(void, top_k, (size_t cols, size_t k, const float *src, size_t *index))                                           \
     X(void, vexp, (size_t n, const float *x, float *y))                                                                \
     X(void, vlog, (size_t n, const float *x, float *y))                                                                \
     X(void, vexp2, (size_t n, const float *x, float *y))

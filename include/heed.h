@@ -363,6 +363,12 @@ HEED_API heed_status heed_activate_gated(const heed_context *context, heed_activ
 HEED_API heed_status heed_argmax(const heed_context *context, size_t rows, size_t cols, const float *src, size_t ld,
                                  size_t *index);
 
+/* index[r][0 .. k - 1] = the columns of the k largest values of row r, largest first, and values, if not NULL,
+ * those values. NaN counts as largest, and of equal values (or NaN) the lower column comes first. k > cols with
+ * rows > 0 is HEED_ERR_SHAPE. */
+HEED_API heed_status heed_top_k(const heed_context *context, size_t rows, size_t cols, size_t k, const float *src,
+                                size_t ld, float *values, size_t ld_values, size_t *index, size_t ld_index);
+
 /* dst = src / max(|src|_2, eps) for each row, as 1 / norm times src. dst may be src. eps >= 0; a
  * zero row stays zero. A row with NaN or infinity, or whose squares overflow, is not promised.
  * Bound: (g(cols + 4) / 2 + 3 u) |y|. */
@@ -371,7 +377,8 @@ HEED_API heed_status heed_l2_normalize(const heed_context *context, size_t rows,
 
 typedef enum heed_pooling {
     HEED_POOLING_FIRST = 0, /* the first token ("CLS") */
-    HEED_POOLING_MEAN = 1   /* sums in token order, times 1 / count */
+    HEED_POOLING_MEAN = 1,  /* sums in token order, times 1 / count */
+    HEED_POOLING_MAX = 2    /* the largest of each column; NaN where any token has it */
 } heed_pooling;
 
 /* dst[s] = the pooled rows offsets[s] .. offsets[s + 1] - 1 of src; offsets has sequences + 1
@@ -397,6 +404,13 @@ typedef struct heed_embedding_table {
 HEED_API heed_status heed_embed(const heed_context *context, size_t n, size_t cols, size_t n_tables,
                                 const heed_embedding_table *tables, size_t sequences, const size_t *offsets, float *dst,
                                 size_t ld_dst);
+
+/* heed_layernorm of what heed_embed gives, in one pass and with the same bits; options NULL means its
+ * defaults. options->sum, if not NULL, receives the embeddings themselves; residual is HEED_ERR_VALUE. dst
+ * and the other outputs overlap nothing. */
+HEED_API heed_status heed_embed_layernorm(const heed_context *context, size_t n, size_t cols, size_t n_tables,
+                                          const heed_embedding_table *tables, size_t sequences, const size_t *offsets,
+                                          const heed_layernorm_options *options, float *dst, size_t ld_dst);
 
 /* dst[i] = the sinusoidal encoding (Vaswani and others, arXiv:1706.03762, section 3.5) of position
  * first + i, i < n: columns 2j and 2j + 1 hold sin and

@@ -546,6 +546,47 @@ static void test_gated(void)
     end();
 }
 
+static void test_top_k(void)
+{
+    static struct {
+        size_t rows, cols, k, ld, ld_values, ld_index, *index;
+        float *src, *values;
+    } p;
+#define reset()                                                                                                        \
+    (p.rows = 4, p.cols = 9, p.k = 5, p.ld = 10, p.ld_values = 6, p.ld_index = 7, p.src = at(0), p.values = at(1),     \
+     p.index = (size_t *)(void *)at(2))
+#define call() heed_top_k(NULL, p.rows, p.cols, p.k, p.src, p.ld, p.values, p.ld_values, p.index, p.ld_index)
+    begin("heed_top_k refuses");
+    GOOD((void)0);
+    GOOD(p.values = NULL);
+    WRONG(HEED_ERR_SHAPE, p.k = 10);
+    WRONG(HEED_ERR_SHAPE, p.k = SIZE_MAX);
+    GOOD((p.k = p.ld_values = p.ld_index = 9));
+    WRONG(HEED_ERR_NULL, p.src = NULL);
+    WRONG(HEED_ERR_NULL, p.index = NULL);
+    WRONG(HEED_ERR_STRIDE, p.ld = 8);
+    WRONG(HEED_ERR_STRIDE, p.ld_values = 4);
+    WRONG(HEED_ERR_STRIDE, p.ld_index = 4);
+    WRONG(HEED_ERR_ALIGNMENT, p.src = shifted(p.src, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.values = shifted(p.values, 2));
+    WRONG(HEED_ERR_ALIGNMENT, p.index = shifted(p.index, 2));
+    WRONG(HEED_ERR_OVERLAP, p.values = p.src);
+    WRONG(HEED_ERR_OVERLAP, p.values = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.index = (size_t *)(void *)(at(0) + 38));
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
+    WRONG(HEED_ERR_OVERFLOW, p.ld = size);                                                                             \
+    WRONG(HEED_ERR_OVERFLOW, p.ld_values = size);                                                                      \
+    WRONG(HEED_ERR_OVERFLOW, p.ld_index = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    WRONG(HEED_OK, (p.rows = 0, p.src = p.values = NULL, p.index = NULL));
+    WRONG(HEED_OK, (p.k = 0, p.src = p.values = NULL, p.index = NULL));
+#undef reset
+#undef call
+    end();
+}
+
 static void test_layernorm(void)
 {
     static struct {
@@ -720,6 +761,8 @@ static void test_pool(void)
 #define call() heed_pool(NULL, p.pooling, p.sequences, p.offsets, p.cols, p.src, p.ld_src, p.dst, p.ld_dst)
     begin("heed_pool refuses");
     GOOD((void)0);
+    GOOD(p.pooling = HEED_POOLING_FIRST);
+    GOOD(p.pooling = HEED_POOLING_MAX);
     WRONG(HEED_ERR_ENUM, p.pooling = (heed_pooling)NOT_IN_ENUM);
     WRONG(HEED_ERR_NULL, p.offsets = NULL);
     WRONG(HEED_ERR_ALIGNMENT, p.offsets = shifted(p.offsets, 2));
@@ -801,6 +844,71 @@ static void test_embed(void)
     GOOD((p.offsets = NULL, p.table[1].rows = 7));
     WRONG(HEED_OK, (p.n = 0, p.offsets = NULL, p.table[0].table = p.table[1].table = p.dst = NULL));
     WRONG(HEED_OK, (p.cols = 0, p.table[0].table = p.table[1].table = p.dst = NULL));
+#undef reset
+#undef call
+    end();
+}
+
+static void test_embed_layernorm(void)
+{
+    static struct {
+        size_t n, cols, tables, sequences, ld, offset[3], *offsets;
+        heed_embedding_table table[2], *given;
+        int32_t ids[6];
+        float *dst;
+        heed_layernorm_options o;
+        const heed_layernorm_options *options;
+    } p;
+    const heed_layernorm_options defaults = HEED_LAYERNORM_OPTIONS_INIT;
+#define reset()                                                                                                        \
+    (p.n = 6, p.cols = 5, p.tables = 2, p.sequences = 2, p.ld = 6, p.offset[0] = 0, p.offset[1] = 2, p.offset[2] = 6,  \
+     p.offsets = p.offset, p.table[0] = (heed_embedding_table){at(0), 4, 7, p.ids, 0},                                 \
+     p.table[1] = (heed_embedding_table){at(1), 5, 6, NULL, 1}, p.given = p.table,                                     \
+     memcpy(p.ids, (const int32_t[]){0, 3, 1, 2, 3, 0}, sizeof p.ids), p.dst = at(2), p.o = defaults,                  \
+     p.o.scale = at(3), p.o.shift = at(4), p.o.sum = at(5), p.o.ld_sum = 7, p.o.mean = at(6),                          \
+     p.o.inverse_deviation = at(7), p.options = &p.o)
+#define call()                                                                                                         \
+    heed_embed_layernorm(NULL, p.n, p.cols, p.tables, p.given, p.sequences, p.offsets, p.options, p.dst, p.ld)
+    begin("heed_embed_layernorm refuses");
+    GOOD((void)0);
+    GOOD(p.options = NULL);
+    GOOD(p.o.scale = p.o.shift = NULL);
+    GOOD(p.o.sum = p.o.mean = p.o.inverse_deviation = NULL);
+    WRONG(HEED_ERR_VALUE, p.tables = 0);
+    WRONG(HEED_ERR_VALUE, p.tables = 9);
+    WRONG(HEED_ERR_NULL, p.given = NULL);
+    WRONG(HEED_ERR_NULL, p.table[0].table = NULL);
+    WRONG(HEED_ERR_NULL, p.dst = NULL);
+    WRONG(HEED_ERR_STRIDE, p.table[1].ld = 4);
+    WRONG(HEED_ERR_STRIDE, p.ld = 4);
+    WRONG(HEED_ERR_STRIDE, p.o.ld_sum = 4);
+    WRONG(HEED_ERR_ALIGNMENT, p.dst = shifted(p.dst, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.scale = shifted(p.o.scale, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.shift = shifted(p.o.shift, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.sum = shifted(p.o.sum, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.mean = shifted(p.o.mean, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.inverse_deviation = shifted(p.o.inverse_deviation, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.offsets = shifted(p.offsets, 2));
+    WRONG(HEED_ERR_INDEX, p.ids[5] = 4);
+    WRONG(HEED_ERR_INDEX, p.table[1].rows = 4);
+    WRONG(HEED_ERR_SHAPE, p.offset[2] = 5);
+    WRONG(HEED_ERR_VALUE, p.o.eps = -1.0f);
+    WRONG(HEED_ERR_VALUE, p.o.eps = NAN);
+    WRONG(HEED_ERR_VALUE, p.o.residual = at(8));
+    WRONG(HEED_ERR_OVERLAP, p.dst = at(0));
+    WRONG(HEED_ERR_OVERLAP, p.dst = at(3) - 10);
+    WRONG(HEED_ERR_OVERLAP, p.o.sum = p.dst);
+    WRONG(HEED_ERR_OVERLAP, p.o.mean = p.dst + 34);
+    WRONG(HEED_ERR_OVERLAP, p.o.mean = p.o.inverse_deviation);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = at(1));
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.table[0].ld = size);                                                                    \
+    WRONG(HEED_ERR_OVERFLOW, p.o.ld_sum = size);                                                                       \
+    WRONG(HEED_ERR_OVERFLOW, p.ld = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    WRONG_STRUCTS(p.o, p.options);
+    WRONG(HEED_OK, (p.n = 0, p.offsets = NULL, p.table[0].table = p.table[1].table = p.dst = NULL));
 #undef reset
 #undef call
     end();
@@ -1860,11 +1968,13 @@ int main(void)
     test_masked_softmax(0);
     test_masked_softmax(1);
     test_gated();
+    test_top_k();
     test_layernorm();
     test_layernorm_aliases();
     test_rmsnorm();
     test_pool();
     test_embed();
+    test_embed_layernorm();
     test_positions();
     test_rotary_table();
     test_rotary();

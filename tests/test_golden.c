@@ -298,6 +298,26 @@ static uint64_t golden_argmax(const struct heed_kernels *t)
     return hash_of(ROWS, index);
 }
 
+static uint64_t golden_max_rows(const struct heed_kernels *t)
+{
+    float *x = random_floats(ROWS * COLS, -1.0f, 1.0f), *y = buffer(COLS, 0);
+    t->max_rows(ROWS, COLS, x, COLS, y);
+    return hash_of(COLS, y);
+}
+
+static uint64_t golden_top_k(const struct heed_kernels *t)
+{
+    enum { MOST = 40 };
+    size_t index[MOST];
+    float found[ROWS * MOST], *x = random_floats(ROWS * COLS, -1.0f, 1.0f);
+    for (size_t r = 0; r < ROWS; r++) {
+        t->top_k(COLS, MOST, x + r * COLS, index);
+        for (size_t i = 0; i < MOST; i++)
+            found[r * MOST + i] = (float)index[i];
+    }
+    return hash_of(ROWS * MOST, found);
+}
+
 static uint64_t golden_vexp(const struct heed_kernels *t)
 {
     float *x = random_floats(COLS, -110.0f, 95.0f);
@@ -417,6 +437,8 @@ static const struct golden {
     GOLDEN(108, vlog, 0x9aea9dbdd8af7a42, 0x7a38bd0ec9bdaace),
     GOLDEN(109, rotary, 0xd3bca5a4cd9eb94a, 0xd3bca5a4cd9eb94a),
     GOLDEN(110, rotary_table, 0x1293ad266896b7e4, 0x1293ad266896b7e4),
+    GOLDEN(111, max_rows, 0xd8cb3f88e8ba290c, 0xd8cb3f88e8ba290c),
+    GOLDEN(112, top_k, 0x2a14dce7b7907d4f, 0x2a14dce7b7907d4f),
     GOLDEN(101, silu, 0x7f0d28b940054a41, 0xad3150b975a5545b),
 };
 

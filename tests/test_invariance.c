@@ -245,6 +245,42 @@ static void run_pool(const struct setting *s, float *out)
     copy_out(s, s->units, WIDE, y, out);
 }
 
+static void run_max_pool(const struct setting *s, float *out)
+{
+    float *x = matrix(s, 3 * ROWS, WIDE, 87), *y = matrix(s, ROWS, WIDE, 88);
+    size_t offsets[ROWS + 1];
+    for (size_t i = 0; i <= ROWS; i++)
+        offsets[i] = 3 * i - i % 3;
+    ok(heed_pool(s->context, HEED_POOLING_MAX, s->units, offsets + s->first, WIDE, x, WIDE + s->gap, y, WIDE + s->gap),
+       "pool");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_top_k(const struct setting *s, float *out)
+{
+    enum { K = 30 };
+    float *x = matrix(s, ROWS, WIDE, 89), *y = matrix(s, ROWS, WIDE, 90);
+    size_t ld = WIDE + s->gap, index[ROWS * K];
+    ok(heed_top_k(s->context, s->units, WIDE, K, x + s->first * ld, ld, y, ld, index, K), "top k");
+    for (size_t i = 0; i < s->units * K; i++)
+        y[i / K * ld + K + i % K] = (float)index[i];
+    for (size_t i = 0; i < s->units; i++)
+        memcpy(out + i * 2 * K, y + i * ld, 2 * K * sizeof *out);
+}
+
+static void run_embed_layernorm(const struct setting *s, float *out)
+{
+    float *y = matrix(s, ROWS, WIDE, 91);
+    heed_embedding_table tables[] = {{matrix(s, 13, WIDE, 22), 13, WIDE + s->gap, NULL, 0},
+                                     {matrix(s, ROWS, WIDE, 23), ROWS, WIDE + s->gap, NULL, s->first}};
+    int32_t ids[ROWS];
+    for (size_t i = 0; i < ROWS; i++)
+        ids[i] = (int32_t)(i * 7 % 13);
+    tables[0].ids = ids + s->first;
+    ok(heed_embed_layernorm(s->context, s->units, WIDE, 2, tables, 0, NULL, NULL, y, WIDE + s->gap), "embed");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
 /* ---- layers: the units are sequences ---- */
 
 #define SEQUENCES 6
@@ -417,6 +453,9 @@ static const struct invariant {
     {"rotary table", run_rotary_table, ROWS, WIDE, NULL},
     {"embed", run_embed, ROWS, WIDE, NULL},
     {"pool", run_pool, ROWS, WIDE, NULL},
+    {"maximum pool", run_max_pool, ROWS, WIDE, NULL},
+    {"top k", run_top_k, ROWS, 60, NULL},
+    {"embed and layernorm", run_embed_layernorm, ROWS, WIDE, NULL},
     {"ffn", run_ffn, LAYER_ROWS, D_MODEL, NULL},
     {"attention", run_attention, ATTENTION_BATCH, N_HEADS *VALUE_DIM, attention_offsets},
     {"cross-attention", run_cross_attention, SEQUENCES, D_MODEL, offsets},

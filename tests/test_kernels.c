@@ -370,6 +370,25 @@ static void run_rotary(const struct heed_kernels *kernels, const struct row_case
     kernels->rotary(&task);
 }
 
+static void run_max_rows(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                         size_t ld)
+{
+    if (!r->in_place && r->rows > 0)
+        kernels->max_rows(r->rows, r->cols, src, ld, dst);
+}
+
+/* Indices as floats; k changes with the case. */
+static void run_top_k(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                      size_t ld)
+{
+    size_t index[10000], k = 1 + (r->cols + r->rows) % (r->cols < 70 ? r->cols : 70);
+    for (size_t i = 0; i < r->rows; i++) {
+        kernels->top_k(r->cols, k, src + i * ld, index);
+        for (size_t j = 0; j < k; j++)
+            dst[i * ld + j] = (float)index[j];
+    }
+}
+
 static void run_sum_rows(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                          size_t ld)
 {
@@ -430,6 +449,8 @@ static const struct {
     {"activate_gated", run_gated},
     {"mean_rows", run_mean_rows},
     {"rotary", run_rotary},
+    {"max_rows", run_max_rows},
+    {"top_k", run_top_k},
     {"sum_rows", run_sum_rows},
     {"argmax", run_argmax},
     {"vexp", run_vexp},

@@ -393,6 +393,50 @@ static void test_embedding(const struct heed_kernels *table)
     end();
 }
 
+/* The bits of the two operators, whatever else is asked for. */
+static void test_embed_layernorm(const struct heed_kernels *table)
+{
+    enum { ROWS = 11, COLS = 67, TOKENS = 9, TABLES = 2 };
+    float *rows[TABLES], *y = buffer(TOKENS * COLS, 3), *want = buffer(TOKENS * COLS, 0),
+                         *sum = buffer(TOKENS * COLS, 1);
+    float *scale = buffer(COLS, 2), *shift = buffer(COLS, 5), moments[2][2][TOKENS];
+    int32_t ids[TOKENS];
+    const size_t offsets[] = {0, 4, 4, TOKENS};
+    heed_embedding_table tables[TABLES];
+    seed(22);
+    begin("%s embedding and layernorm at once", table->name);
+    for (size_t i = 0; i < TABLES; i++) {
+        rows[i] = buffer(ROWS * COLS, i);
+        fill_uniform(rows[i], ROWS * COLS, -1.0f, 1.0f);
+        tables[i] = (heed_embedding_table){rows[i], ROWS, COLS, i == 1 ? NULL : ids, 2};
+    }
+    for (size_t i = 0; i < TOKENS; i++)
+        ids[i] = (int32_t)random_below(ROWS);
+    fill_uniform(scale, COLS, -2.0f, 2.0f);
+    fill_uniform(shift, COLS, -2.0f, 2.0f);
+    for (size_t cols = 1; cols <= COLS; cols++) {
+        heed_layernorm_options o = HEED_LAYERNORM_OPTIONS_INIT;
+        o.scale = scale;
+        o.shift = shift;
+        o.mean = moments[0][0];
+        o.inverse_deviation = moments[0][1];
+        CHECK(heed_embed(context, TOKENS, cols, TABLES, tables, 3, offsets, want, cols) == HEED_OK);
+        o.sum = sum;
+        o.ld_sum = COLS;
+        CHECK(heed_embed_layernorm(context, TOKENS, cols, TABLES, tables, 3, offsets, &o, y, COLS) == HEED_OK);
+        check_same(TOKENS, cols, sum, COLS, want, cols, "sum");
+        o.sum = NULL;
+        o.mean = moments[1][0];
+        o.inverse_deviation = moments[1][1];
+        CHECK(heed_layernorm(context, TOKENS, cols, want, cols, &o, want, cols) == HEED_OK);
+        check_same(TOKENS, cols, y, COLS, want, cols, "layernorm");
+        check_same(2, TOKENS, moments[0][0], TOKENS, moments[1][0], TOKENS, "moments");
+        CHECK(heed_embed_layernorm(context, TOKENS, cols, TABLES, tables, 3, offsets, &o, sum, COLS) == HEED_OK);
+        check_same(TOKENS, cols, sum, COLS, want, cols, "without the sum");
+    }
+    end();
+}
+
 /* ---- products ---- */
 
 static void fill_product(size_t n, int wide, float *x)
@@ -922,10 +966,10 @@ static void test_rotary(const struct heed_kernels *table)
 static void test_table(const struct heed_kernels *table)
 {
     static void (*const tests[])(const struct heed_kernels *) = {
-        test_softmax,   test_masked_softmax,   test_long_rows,       test_layernorm, test_residual,
-        test_rmsnorm,   test_rmsnorm_residual, test_activations,     test_gated,     test_l2_and_pool,
-        test_embedding, test_rotary,           test_matmul,          test_tripwire,  test_exact_matmul,
-        test_linear,    test_attention,        test_exact_attention, test_layers};
+        test_softmax,      test_masked_softmax,   test_long_rows,   test_layernorm,       test_residual,
+        test_rmsnorm,      test_rmsnorm_residual, test_activations, test_gated,           test_l2_and_pool,
+        test_embedding,    test_embed_layernorm,  test_rotary,      test_matmul,          test_tripwire,
+        test_exact_matmul, test_linear,           test_attention,   test_exact_attention, test_layers};
     context = context_on(table, 1);
     reference_allow(subnormal_slack(table));
     for (size_t i = 0; i < COUNT(tests); i++) {

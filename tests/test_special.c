@@ -371,6 +371,87 @@ static void test_argmax(const struct heed_kernels *table)
     end();
 }
 
+/* What a sort gives: NaN first, then by value, then by index. */
+static size_t rank_of(size_t n, const float *x, size_t i)
+{
+    size_t rank = 0;
+    for (size_t j = 0; j < n; j++) {
+        int equal = x[i] == x[j] || (isnan(x[i]) && isnan(x[j]));
+        rank += equal ? j < i : isnan(x[j]) || x[j] > x[i];
+    }
+    return rank;
+}
+
+static void check_top_k(size_t n, size_t k, const float *x)
+{
+    size_t index[LONGEST], wrong = 0;
+    float values[LONGEST];
+    CHECK(heed_top_k(context, 1, n, k, x, n, values, k, index, k) == HEED_OK);
+    for (size_t i = 0; i < k; i++)
+        wrong += index[i] >= n || rank_of(n, x, index[i]) != i || !same_bits(values[i], x[index[i]]);
+    check_that(wrong == 0, "top %zu of %zu: %zu are wrong", k, n, wrong);
+}
+
+/* Few different values, so that there are ties, and every special one at every position. */
+static void test_top_k(const struct heed_kernels *table)
+{
+    float x[LONGEST], big[1000];
+    size_t index[1000];
+    seed(19);
+    begin("%s top k", table->name);
+    for (size_t n = 1; n <= longest(); n++)
+        for (size_t position = 0; position < n; position++)
+            for (size_t special = 0; special < COUNT(specials); special++) {
+                for (size_t i = 0; i < n; i++)
+                    x[i] = (float)random_below(7) - 3.0f;
+                x[random_below(n)] = NAN;
+                x[random_below(n)] = -0.0f;
+                x[position] = specials[special];
+                check_top_k(n, 1 + random_below(n), x);
+                check_top_k(n, n, x);
+            }
+    for (size_t k = 1; k <= COUNT(big); k += 111) {
+        for (size_t i = 0; i < COUNT(big); i++)
+            big[i] = (float)random_below(300);
+        big[random_below(COUNT(big))] = NAN;
+        big[COUNT(big) - 1] = INFINITY;
+        CHECK(heed_top_k(context, 1, COUNT(big), k, big, COUNT(big), NULL, 0, index, k) == HEED_OK);
+        size_t wrong = 0;
+        for (size_t i = 0; i < k; i++)
+            wrong += rank_of(COUNT(big), big, index[i]) != i;
+        check_that(wrong == 0, "top %zu of 1000: %zu are wrong", k, wrong);
+    }
+    end();
+}
+
+/* One special token among others, in every column and place. */
+static void test_max_pooling(const struct heed_kernels *table)
+{
+    enum { MOST = 4 };
+    float x[MOST * LONGEST], y[LONGEST], want[LONGEST];
+    seed(20);
+    begin("%s maximum pooling", table->name);
+    for (size_t n = 1; n <= longest(); n++)
+        for (size_t rows = 1; rows <= MOST; rows++)
+            for (size_t at = 0; at < rows * n; at++) {
+                const size_t offsets[] = {0, rows};
+                fill_uniform(x, rows * n, -3.0f, 3.0f);
+                x[at] = specials[at % 3];
+                for (size_t j = 0; j < n; j++) {
+                    want[j] = x[j];
+                    for (size_t r = 1; r < rows; r++)
+                        want[j] = isnan(want[j]) || want[j] > x[r * n + j] ? want[j] : x[r * n + j];
+                }
+                CHECK(heed_pool(context, HEED_POOLING_MAX, 1, offsets, n, x, n, y, n) == HEED_OK);
+                check_same(1, n, y, n, want, n, "maximum");
+            }
+    const size_t none[] = {3, 3};
+    CHECK(heed_pool(context, HEED_POOLING_MAX, 1, none, 5, x, 5, y, 5) == HEED_OK);
+    memset(want, 0, sizeof want);
+    check_same(1, 5, y, 5, want, 5, "no tokens");
+    end();
+}
+
 /* ---- matmul ---- */
 
 enum { M = 9, N = 67, K = 19 };
@@ -762,9 +843,10 @@ static void test_finite_masks(const struct heed_kernels *table)
 static void test_table(const struct heed_kernels *table)
 {
     static void (*const tests[])(const struct heed_kernels *) = {
-        test_softmax,     test_masked_softmax, test_neighbours, test_layernorm, test_layernorm_finite, test_rmsnorm,
-        test_activations, test_gated,          test_argmax,     test_matmul,    test_matmul_scalars,   test_hidden_keys,
-        test_diagonal,    test_masks,          test_empty_rows, test_scores,    test_finite_masks};
+        test_softmax,     test_masked_softmax, test_neighbours,     test_layernorm,   test_layernorm_finite,
+        test_rmsnorm,     test_activations,    test_gated,          test_argmax,      test_top_k,
+        test_max_pooling, test_matmul,         test_matmul_scalars, test_hidden_keys, test_diagonal,
+        test_masks,       test_empty_rows,     test_scores,         test_finite_masks};
     context = context_on(table, 1);
     for (size_t i = 0; i < COUNT(tests); i++)
         tests[i](table);
