@@ -17,6 +17,8 @@
 #define LEAF7_EBX_AVX512DQ (1u << 17)
 #define LEAF7_EBX_AVX512BW (1u << 30)
 #define LEAF7_EBX_AVX512VL (1u << 31)
+#define LEAF_L2 0x80000006u /* AMD and Intel: ECX, bits 31 to 16, in KiB */
+#define COMMON_L2 (512u << 10)
 #define XCR0_YMM 0x06u
 #define XCR0_ZMM 0xe6u
 
@@ -88,7 +90,20 @@ struct heed_cpu heed_cpu_detect(void)
     return heed_cpu_from_x86(&words);
 }
 
+uint32_t heed_cpu_l2_bytes(void)
+{
+    uint32_t eax, ebx, ecx = 0, edx;
+    if (!__get_cpuid(LEAF_L2, &eax, &ebx, &ecx, &edx) || ecx >> 16 == 0)
+        return COMMON_L2;
+    return (ecx >> 16) << 10;
+}
+
 #else
+
+uint32_t heed_cpu_l2_bytes(void)
+{
+    return COMMON_L2;
+}
 
 #if defined(__arm__) && defined(__linux__)
 #include <sys/auxv.h>

@@ -24,4 +24,7 @@ struct heed_cpu heed_cpu_from_x86(const struct heed_x86_words *words);
 
 struct heed_cpu heed_cpu_detect(void);
 
+/* Bytes of the second-level cache of one core, or a common size where the CPU does not tell. */
+uint32_t heed_cpu_l2_bytes(void);
+
 #endif

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "diag.h"
+#include "impl.h"
 #include "levels.h"
 #include "limits.h"
 #include "memory.h"
@@ -12,7 +13,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <heed.h>
-#include <math.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,9 +22,7 @@
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 #define THREADS_MAX 65536
-#define SIZE_LIMIT 1000000000 /* CBLAS counts in int */
 #define RANDOM_MAX 1000000
-#define RANDOM_SIZE 2048
 
 static const char help[] =
     "usage: heed-bench SUITE [OPTION]...\n"
@@ -35,33 +33,38 @@ static const char help[] =
     "        linear  weights packed beforehand where an implementation can\n"
     "        gemv    linear of a single row\n"
     "\n"
-    "  --shape MxNxK    instead of the suite's own shapes; may be repeated\n"
+    "  --shape SHAPE    instead of the suite's own shapes; may be repeated. MxNxK: rows, columns, depth; in\n"
+    "                   linear and gemv +bias, +relu, +gelu-erf or +gelu-tanh may follow, each with a bias\n"
     "  --random N       N random shapes instead\n"
     "  --seed S         of the random shapes (default 1)\n"
     "  --threads LIST   default: 1 and as many as there are CPUs\n"
     "  --isa LIST       of heed and of the limits, or \"all\" (default: heed's choice)\n"
-    "  --impl LIST      of heed, openblas, blis, mkl. Default: all that are installed, the others only\n"
-    "                   with heed's default --isa, because they choose their instructions themselves\n"
+    "  --impl LIST      of heed, openblas, blis, mkl, onednn. Default: all that are installed, the others\n"
+    "                   only with heed's default --isa, because they choose their instructions themselves\n"
+    "  --library NAME=PATH  where the shared library of one of the others is\n"
     "  --seconds T      for each shape, less where medians are steady sooner (default 1)\n"
     "  --csv FILE       suite,shape,isa,threads,impl,seconds,rate,unit,limit,percent\n"
     "  --help, --version\n"
     "\n"
-    "Other libraries are found as the dynamic linker finds them, so LD_LIBRARY_PATH counts.\n"
+    "Without --library others are found as the dynamic linker finds them, so LD_LIBRARY_PATH counts.\n"
     "Where one does not know the CPU, tell it, as in OPENBLAS_CORETYPE=SkylakeX.\n"
     "example: heed-bench linear --shape 128x768x768 --threads 1,2 --isa avx2,avx512 --csv linear.csv\n";
 
 /* What the command line says; the arrays are the process's. */
 struct options {
     struct plan plan;
+    const char **shape_texts;
+    size_t n_texts, text_capacity;
     struct shape *shapes;
     size_t n_shapes, shape_capacity;
+    const char *paths[N_LIBRARIES_MOST];
     size_t *threads;
     size_t n_threads, thread_capacity;
     const char **isas;
     size_t n_isas, isa_capacity;
     size_t random;
     uint64_t seed;
-    bool seeded, shaped;
+    bool seeded;
     const char *csv;
 };
 
@@ -110,18 +113,29 @@ static bool append_shape(struct options *o, struct shape shape)
     return true;
 }
 
-static bool add_shape(struct options *o, const char *option, const char *text)
+/* What it means depends on the suite, which may come later. */
+static bool add_shape_text(struct options *o, const char *text)
 {
-    unsigned long long sizes[3];
-    const char *begin = text;
-    for (int i = 0; i < 3; i++) {
-        const char *end = begin + strcspn(begin, "x");
-        if (!parse_count(begin, end, SIZE_LIMIT, &sizes[i]) || sizes[i] == 0 || (*end == 'x') != (i < 2))
-            return bad(option, text, "expected MxNxK, each from 1 to 1000000000");
-        begin = end + 1;
+    const char **texts = memory_grow(o->shape_texts, &o->text_capacity, o->n_texts + 1, sizeof *texts);
+    if (!texts)
+        return false;
+    o->shape_texts = texts;
+    texts[o->n_texts++] = text;
+    return true;
+}
+
+static bool parse_shapes(struct options *o)
+{
+    for (size_t i = 0; i < o->n_texts; i++) {
+        struct shape shape;
+        if (!shape_parse(o->plan.suite->kind, o->shape_texts[i], &shape)) {
+            diag_print("--shape %s: expected %s, each from 1 to 1000000000", o->shape_texts[i], o->plan.suite->form);
+            return false;
+        }
+        if (!append_shape(o, shape))
+            return false;
     }
-    o->shaped = true;
-    return append_shape(o, (struct shape){(size_t)sizes[0], (size_t)sizes[1], (size_t)sizes[2]});
+    return true;
 }
 
 static bool add_threads(struct options *o, const char *option, const char *text)
@@ -166,14 +180,39 @@ static bool add_isa(struct options *o, const char *option, const char *name)
     return level_check(name) && append_isa(o, name);
 }
 
+static bool no_library(const char *option, const char *name)
+{
+    char names[160] = "";
+    for (size_t i = 0; library_at(i); i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", library_at(i)->name);
+    diag_print("%s %s: expected one of %s", option, name, names);
+    return false;
+}
+
 static bool add_impl(struct options *o, const char *option, const char *name)
 {
-    impl_set impl = suites_impl(name);
-    if (!impl)
-        return bad(option, name, "expected heed, openblas, blis or mkl");
-    o->plan.impls |= impl;
-    o->plan.peers_everywhere = true;
-    return true;
+    for (size_t i = 0; library_at(i); i++)
+        if (strcmp(library_at(i)->name, name) == 0) {
+            o->plan.impls |= IMPL_HEED << i;
+            o->plan.named = true;
+            return true;
+        }
+    return no_library(option, name);
+}
+
+static bool set_library(struct options *o, char *text)
+{
+    char *equals = strchr(text, '=');
+    if (!equals || equals[1] == '\0')
+        return bad("--library", text, "expected NAME=PATH");
+    *equals = '\0';
+    /* heed, the first one, is the one that the program is linked with. */
+    for (size_t i = 1; library_at(i); i++)
+        if (strcmp(library_at(i)->name, text) == 0) {
+            o->paths[i] = equals + 1;
+            return true;
+        }
+    return no_library("--library", text);
 }
 
 static bool set_seconds(struct options *o, const char *text)
@@ -208,29 +247,11 @@ static bool set_seed(struct options *o, const char *text)
 
 /* ---- what was not said ----------------------------------------------------------------------- */
 
-static uint64_t next_random(uint64_t *state)
-{
-    /* splitmix64 */
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-/* From 1 to RANDOM_SIZE, every magnitude as likely as another. */
-static size_t random_size(uint64_t *state)
-{
-    double unit = (double)(next_random(state) >> 11) * 0x1p-53;
-    return (size_t)exp(unit * log(RANDOM_SIZE + 1.0));
-}
-
 static bool add_random_shapes(struct options *o)
 {
-    for (size_t i = 0; i < o->random; i++) {
-        size_t m = random_size(&o->seed), n = random_size(&o->seed), k = random_size(&o->seed);
-        if (!append_shape(o, (struct shape){o->plan.suite->kind == SUITE_GEMV ? 1 : m, n, k}))
+    for (size_t i = 0; i < o->random; i++)
+        if (!append_shape(o, shape_random(o->plan.suite->kind, &o->seed)))
             return false;
-    }
     return true;
 }
 
@@ -256,6 +277,7 @@ static bool complete(struct options *o)
     o->plan.threads = o->threads;
     o->plan.n_threads = o->n_threads;
     o->plan.isas = o->isas;
+    o->plan.paths = o->paths;
     o->plan.n_isas = o->n_isas;
     return true;
 }
@@ -269,29 +291,26 @@ enum {
     OPTION_THREADS,
     OPTION_ISA,
     OPTION_IMPL,
+    OPTION_LIBRARY,
     OPTION_SECONDS,
     OPTION_CSV,
     OPTION_HELP,
     OPTION_VERSION
 };
 
-static const struct option long_options[] = {{"shape", required_argument, NULL, OPTION_SHAPE},
-                                             {"random", required_argument, NULL, OPTION_RANDOM},
-                                             {"seed", required_argument, NULL, OPTION_SEED},
-                                             {"threads", required_argument, NULL, OPTION_THREADS},
-                                             {"isa", required_argument, NULL, OPTION_ISA},
-                                             {"impl", required_argument, NULL, OPTION_IMPL},
-                                             {"seconds", required_argument, NULL, OPTION_SECONDS},
-                                             {"csv", required_argument, NULL, OPTION_CSV},
-                                             {"help", no_argument, NULL, OPTION_HELP},
-                                             {"version", no_argument, NULL, OPTION_VERSION},
-                                             {NULL, 0, NULL, 0}};
+static const struct option long_options[] = {
+    {"shape", required_argument, NULL, OPTION_SHAPE},     {"random", required_argument, NULL, OPTION_RANDOM},
+    {"seed", required_argument, NULL, OPTION_SEED},       {"threads", required_argument, NULL, OPTION_THREADS},
+    {"isa", required_argument, NULL, OPTION_ISA},         {"impl", required_argument, NULL, OPTION_IMPL},
+    {"library", required_argument, NULL, OPTION_LIBRARY}, {"seconds", required_argument, NULL, OPTION_SECONDS},
+    {"csv", required_argument, NULL, OPTION_CSV},         {"help", no_argument, NULL, OPTION_HELP},
+    {"version", no_argument, NULL, OPTION_VERSION},       {NULL, 0, NULL, 0}};
 
 static bool set_option(struct options *o, int option, char *value)
 {
     switch (option) {
     case OPTION_SHAPE:
-        return add_shape(o, "--shape", value);
+        return add_shape_text(o, value);
     case OPTION_RANDOM:
         return set_random(o, value);
     case OPTION_SEED:
@@ -302,6 +321,8 @@ static bool set_option(struct options *o, int option, char *value)
         return parse_list(o, "--isa", value, add_isa);
     case OPTION_IMPL:
         return parse_list(o, "--impl", value, add_impl);
+    case OPTION_LIBRARY:
+        return set_library(o, value);
     case OPTION_SECONDS:
         return set_seconds(o, value);
     default:
@@ -320,9 +341,7 @@ static bool choose_suite(struct options *o, int argc, char **argv)
         diag_print("%s: one suite at a time; see --help", argv[1]);
         return false;
     }
-    for (size_t i = 0; suites_at(i); i++)
-        if (strcmp(suites_at(i)->name, argv[0]) == 0)
-            o->plan.suite = suites_at(i);
+    o->plan.suite = suites_named(argv[0]);
     if (!o->plan.suite)
         diag_print("%s: no such suite; see --help", argv[0]);
     return o->plan.suite != NULL;
@@ -332,11 +351,11 @@ static bool choose_suite(struct options *o, int argc, char **argv)
 static bool check_together(const struct options *o)
 {
     enum suite_kind kind = o->plan.suite->kind;
-    if (kind == SUITE_PEAK && (o->shaped || o->random || o->plan.impls)) {
+    if (kind == SUITE_PEAK && (o->n_texts || o->random || o->plan.impls)) {
         diag_print("peak takes neither --shape, --random nor --impl");
         return false;
     }
-    if (o->shaped && o->random) {
+    if (o->n_texts && o->random) {
         diag_print("--shape and --random do not go together");
         return false;
     }
@@ -344,11 +363,6 @@ static bool check_together(const struct options *o)
         diag_print("--seed needs --random");
         return false;
     }
-    for (size_t i = 0; kind == SUITE_GEMV && i < o->n_shapes; i++)
-        if (o->shapes[i].m != 1) {
-            diag_print("gemv has a single row: --shape 1xNxK");
-            return false;
-        }
     return true;
 }
 
@@ -375,7 +389,7 @@ static int parse(struct options *o, int argc, char **argv)
                 return EXIT_USAGE;
         }
     }
-    return choose_suite(o, argc - optind, argv + optind) && check_together(o) ? -1 : EXIT_USAGE;
+    return choose_suite(o, argc - optind, argv + optind) && check_together(o) && parse_shapes(o) ? -1 : EXIT_USAGE;
 }
 
 static void announce(const struct options *o)
@@ -408,6 +422,7 @@ int main(int argc, char **argv)
     int status = parse(&o, argc, argv);
     if (status == -1)
         status = measure(&o);
+    free(o.shape_texts);
     free(o.shapes);
     free(o.threads);
     free(o.isas);

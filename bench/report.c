@@ -81,6 +81,12 @@ bool report_add(struct report *report, const struct row *row)
     return target_check(&report->csv);
 }
 
+void report_samples(struct report *report, size_t samples, size_t discarded)
+{
+    report->samples += samples;
+    report->discarded += discarded;
+}
+
 /* ---- summary ------------------------------------------------------------------------------- */
 
 static bool is_first_of_series(const struct report *report, size_t index)
@@ -149,6 +155,9 @@ static void compare_series(const struct report *report, const struct row *first)
 
 void report_summary(const struct report *report)
 {
+    if (report->samples)
+        report_comment("%zu of %zu samples discarded: beside them the limit did not reach 97 %% of the nominal one",
+                       report->discarded, report->samples);
     for (size_t i = 0; i < report->count; i++) {
         if (!is_first_of_series(report, i))
             continue;

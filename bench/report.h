@@ -7,11 +7,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "shape.h"
 #include "target.h"
 
 struct row {
     const char *suite;
-    char shape[48];
+    char shape[SHAPE_TEXT];
     const char *isa;
     size_t threads;
     const char *impl;
@@ -26,6 +27,7 @@ struct report {
     struct target csv;
     struct row *rows;
     size_t count, capacity;
+    size_t samples, discarded;
 };
 
 /* csv NULL: only the table. false after a message, here and below. */
@@ -38,6 +40,9 @@ __attribute__((format(printf, 1, 2)))
 void report_comment(const char *format, ...);
 
 bool report_add(struct report *report, const struct row *row);
+
+/* Counts samples, and those that were discarded because the machine was slow. */
+void report_samples(struct report *report, size_t samples, size_t discarded);
 
 /* The geometric mean and the worst shape of each implementation. */
 void report_summary(const struct report *report);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What is measured: suites of shapes, and for each shape heed, its peers and the limit in turns.
+ * What is measured: for each shape of a suite heed, its peers and the limit in turns.
  */
 #ifndef BENCH_SUITES_H
 #define BENCH_SUITES_H
@@ -8,27 +8,10 @@
 #include <stddef.h>
 
 #include "report.h"
+#include "shape.h"
 
-struct shape {
-    size_t m, n, k;
-};
-
-/* How a suite multiplies. */
-enum suite_kind { SUITE_PEAK, SUITE_MATMUL, SUITE_LINEAR, SUITE_GEMV };
-
-struct suite {
-    const char *name, *description;
-    enum suite_kind kind;
-};
-
-/* NULL past the last one. */
-const struct suite *suites_at(size_t index);
-
-/* Bit 0: heed; bit 1 + i: peer i. */
+/* Bit i: library i. */
 typedef unsigned impl_set;
-
-/* The bit of an implementation's name, 0 if there is none of that name. */
-impl_set suites_impl(const char *name);
 #define IMPL_HEED 1u
 #define IMPL_ALL (~0u)
 
@@ -41,8 +24,9 @@ struct plan {
     const char *const *isas;
     size_t n_isas;
     impl_set impls;
-    bool peers_everywhere; /* or only with the default instruction set, since they choose their own */
-    double seconds;        /* for a shape */
+    bool named;               /* impls was asked for by name */
+    const char *const *paths; /* of each library, or NULL */
+    double seconds;           /* for a shape */
 };
 
 /* Runs the plan. false after a message. */

@@ -24,15 +24,33 @@
 #define STEADY_ROUNDS 15
 #define MOST_ROUNDS 2000
 
+/* Share of its best that the limit must reach beside a sample, samples that must have that, and times
+ * the budget that they are waited for. */
+#define GOOD_SHARE 0.97
+#define LEAST_GOOD 5
+#define PATIENCE 3.0
+
 /* Standard error of a median, as a share of it, that counts as steady. */
 #define STEADY_ERROR 0.001
 
-double timing_now(void)
+/* Threads that wait for work without sleeping do so for up to some 200 ms. */
+#define SETTLE_TRIES 400
+#define SETTLE_SECONDS 1e-3
+#define SETTLED_SHARE 0.25
+
+static double clock_seconds(clockid_t id)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(id, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
+
+double timing_now(void)
+{
+    return clock_seconds(CLOCK_MONOTONIC);
+}
+
+/* ---- medians -------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {
@@ -45,21 +63,6 @@ static double median_of_sorted(const double *sorted, size_t count)
     return 0.5 * (sorted[(count - 1) / 2] + sorted[count / 2]);
 }
 
-/* Of the first one's time to this one's in the same round, sorted. */
-static void sort_ratios(const struct timed *first, const struct timed *timed, size_t rounds, double *sorted)
-{
-    for (size_t r = 0; r < rounds; r++)
-        sorted[r] = first->per_call[r] / timed->per_call[r];
-    qsort(sorted, rounds, sizeof *sorted, compare);
-}
-
-static void sort_seconds(const struct timed *timed, size_t rounds, double *sorted)
-{
-    for (size_t r = 0; r < rounds; r++)
-        sorted[r] = timed->per_call[r];
-    qsort(sorted, rounds, sizeof *sorted, compare);
-}
-
 /* The standard error of a normal sample's median is 1.25 s / sqrt(n), and s is the quartiles'
  * distance / 1.35. */
 static bool is_steady(const double *sorted, size_t count)
@@ -68,25 +71,54 @@ static bool is_steady(const double *sorted, size_t count)
     return 0.93 * distance / sqrt((double)count) < STEADY_ERROR * median_of_sorted(sorted, count);
 }
 
-static bool all_steady(const struct timed *timed, size_t count, size_t rounds, double *sorted)
+enum what { SECONDS, RATIOS, BESIDE, SLOWER };
+
+/* Sorted, of the rounds beside which the limit's call took at most so long; their number. */
+static size_t collect(const struct timed *timed, size_t rounds, double at_most, enum what what, double *sorted)
 {
-    if (count == 1) {
-        sort_seconds(timed, rounds, sorted);
-        return is_steady(sorted, rounds);
+    size_t count = 0;
+    for (size_t r = 0; r < rounds; r++) {
+        if (timed->slower[r] > at_most)
+            continue;
+        sorted[count++] = what == SECONDS  ? timed->per_call[r]
+                          : what == RATIOS ? timed->beside[r] / timed->per_call[r]
+                          : what == BESIDE ? timed->beside[r]
+                                           : timed->slower[r];
     }
+    qsort(sorted, count, sizeof *sorted, compare);
+    return count;
+}
+
+/* The limit's call in the best tenth of the rounds, or what it was before if that was less. */
+static double nominal(const struct timing *timing, const struct timed *timed, size_t rounds, double *sorted)
+{
+    collect(&timed[1], rounds, INFINITY, BESIDE, sorted);
+    double now = sorted[rounds / 10];
+    return timing->nominal > 0.0 && timing->nominal < now ? timing->nominal : now;
+}
+
+/* Whether enough samples count; and, where asked for, whether their medians are steady. */
+static bool all_good(const struct timing *timing, const struct timed *timed, size_t count, size_t rounds, bool steady,
+                     double *sorted)
+{
+    if (count == 1)
+        return collect(timed, rounds, INFINITY, SECONDS, sorted) && (!steady || is_steady(sorted, rounds));
+    double bar = nominal(timing, timed, rounds, sorted) / GOOD_SHARE;
     for (size_t i = 1; i < count; i++) {
-        sort_ratios(timed, &timed[i], rounds, sorted);
-        if (!is_steady(sorted, rounds))
+        size_t good = collect(&timed[i], rounds, bar, RATIOS, sorted);
+        if (good < LEAST_GOOD || (steady && !is_steady(sorted, good)))
             return false;
     }
     return true;
 }
 
+/* ---- samples -------------------------------------------------------------------------------- */
+
 /* Seconds of one call, with `calls` set so that a sample takes about `target` seconds. */
 static double calibrate(struct timed *timed, double target)
 {
     double seconds = timed->sample(timed->arg, timed->calls);
-    while (seconds < 0.5 * target) {
+    while (seconds >= 0.0 && seconds < 0.5 * target) {
         double wanted = seconds > 0.0 ? 1.2 * target / seconds : 10.0;
         timed->calls = (size_t)((double)timed->calls * (wanted > 10.0 ? 10.0 : wanted)) + 1;
         seconds = timed->sample(timed->arg, timed->calls);
@@ -94,42 +126,92 @@ static double calibrate(struct timed *timed, double target)
     return seconds / (double)timed->calls;
 }
 
-static void calibrate_all(struct timed *timed, size_t count)
+static bool calibrate_all(struct timed *timed, size_t count)
 {
     double longest = 0.0;
     for (size_t i = 0; i < count; i++) {
         timed[i].calls = 1;
         /* The first call makes pages, threads and tables that later ones find. */
-        timed[i].sample(timed[i].arg, 1);
+        if (timed[i].sample(timed[i].arg, 1) < 0.0)
+            return false;
         double seconds = calibrate(&timed[i], SAMPLE_SECONDS);
+        if (seconds < 0.0)
+            return false;
         if (i > 0 && seconds > longest)
             longest = seconds;
     }
     double target = 0.1 * longest > LONGEST_FIRST_SAMPLE ? LONGEST_FIRST_SAMPLE : 0.1 * longest;
-    if (target > SAMPLE_SECONDS)
-        calibrate(&timed[0], target);
+    return target <= SAMPLE_SECONDS || calibrate(&timed[0], target) >= 0.0;
+}
+
+/* Waits until threads that spin have gone to sleep, or they would take the next one's CPUs. */
+static void settle(void)
+{
+    const struct timespec pause = {0, (long)(SETTLE_SECONDS * 1e9)};
+    for (int i = 0; i < SETTLE_TRIES; i++) {
+        double wall = timing_now(), cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+        nanosleep(&pause, NULL);
+        if (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu < SETTLED_SHARE * (timing_now() - wall))
+            return;
+    }
 }
 
 /* The others have evicted this one's operands: a call that is not counted brings them back. */
-static void take_turn(struct timed *timed, size_t round)
+static bool take_turn(struct timed *timed, size_t round)
 {
     if (round == 0 || timed->per_call[round - 1] < WARMED_SECONDS)
         timed->sample(timed->arg, 1);
     timed->per_call[round] = timed->sample(timed->arg, timed->calls) / (double)timed->calls;
+    return timed->per_call[round] >= 0.0;
 }
 
-static size_t run_rounds(struct timed *timed, size_t count, double budget, double *sorted)
+static bool take_turn_of_pool(const struct timing *timing, const struct timed *last, struct timed *timed, size_t round)
+{
+    if (timing->pools && last->pool != timed->pool)
+        settle();
+    return take_turn(timed, round);
+}
+
+/* The limit's turn at the end of a round is the first one of the next round. */
+static bool run_round(const struct timing *timing, struct timed *timed, size_t count, size_t round)
+{
+    struct timed *limit = &timed[0];
+    for (size_t i = 1; i < count; i++) {
+        double before = limit->per_call[round];
+        if (!take_turn_of_pool(timing, limit, &timed[i], round) ||
+            !take_turn_of_pool(timing, &timed[i], limit, round + (i + 1 == count)))
+            return false;
+        double after = limit->per_call[round + (i + 1 == count)];
+        timed[i].beside[round] = 0.5 * (before + after);
+        timed[i].slower[round] = before > after ? before : after;
+    }
+    return count > 1 || take_turn(limit, round + 1);
+}
+
+static bool is_over(const struct timing *timing, const struct timed *timed, size_t count, size_t rounds, double begin,
+                    double *sorted)
+{
+    double elapsed = timing_now() - begin;
+    if (rounds < LEAST_ROUNDS || elapsed <= timing->budget)
+        return false;
+    return elapsed > PATIENCE * timing->budget || all_good(timing, timed, count, rounds, false, sorted);
+}
+
+/* Returns the number of rounds, 0 after a failure. */
+static size_t run_rounds(const struct timing *timing, struct timed *timed, size_t count, double *sorted)
 {
     double begin = timing_now();
     size_t rounds = 0, next_check = STEADY_ROUNDS;
+    if (!take_turn(&timed[0], 0))
+        return 0;
     while (rounds < MOST_ROUNDS) {
-        for (size_t i = 0; i < count; i++)
-            take_turn(&timed[i], rounds);
+        if (!run_round(timing, timed, count, rounds))
+            return 0;
         rounds++;
-        if (rounds >= LEAST_ROUNDS && timing_now() - begin > budget)
+        if (is_over(timing, timed, count, rounds, begin, sorted))
             break;
         if (rounds == next_check) {
-            if (all_steady(timed, count, rounds, sorted))
+            if (all_good(timing, timed, count, rounds, true, sorted))
                 break;
             next_check += next_check / 2;
         }
@@ -137,30 +219,63 @@ static size_t run_rounds(struct timed *timed, size_t count, double budget, doubl
     return rounds;
 }
 
-static void summarize(struct timed *timed, size_t count, size_t rounds, double *sorted)
+/* ---- results -------------------------------------------------------------------------------- */
+
+/* Index, in order, of the worst of the best quarter but at least LEAST_GOOD. */
+static size_t worst_of_best(size_t rounds)
 {
-    for (size_t i = 0; i < count; i++) {
-        sort_ratios(timed, &timed[i], rounds, sorted);
-        timed[i].ratio = median_of_sorted(sorted, rounds);
-        sort_seconds(&timed[i], rounds, sorted);
-        timed[i].seconds = median_of_sorted(sorted, rounds);
-        timed[i].fastest = sorted[0];
-    }
+    size_t best = rounds / 4 < LEAST_GOOD ? LEAST_GOOD : rounds / 4;
+    return (best < rounds ? best : rounds) - 1;
 }
 
-bool timing_interleave(struct timed *timed, size_t count, double budget)
+static void summarize(struct timing *timing, struct timed *timed, size_t rounds, double *sorted)
 {
-    double *samples = memory_array((count + 1) * MOST_ROUNDS, sizeof *samples);
+    double at_most = timing->nominal / GOOD_SHARE;
+    size_t good = collect(timed, rounds, at_most, SLOWER, sorted);
+    timing->taken += rounds;
+    timing->discarded += rounds - good;
+    if (good < LEAST_GOOD) {
+        timing->unsteady = true;
+        collect(timed, rounds, INFINITY, SLOWER, sorted);
+        at_most = sorted[worst_of_best(rounds)];
+    }
+    good = collect(timed, rounds, at_most, RATIOS, sorted);
+    timed->ratio = median_of_sorted(sorted, good);
+    good = collect(timed, rounds, at_most, SECONDS, sorted);
+    timed->seconds = median_of_sorted(sorted, good);
+    timed->fastest = sorted[0];
+}
+
+static void summarize_limit(struct timed *limit, size_t rounds, double *sorted)
+{
+    size_t count = collect(limit, rounds, INFINITY, SECONDS, sorted);
+    limit->seconds = median_of_sorted(sorted, count);
+    limit->fastest = sorted[0];
+    limit->ratio = 1.0;
+}
+
+bool timing_interleave(struct timing *timing, struct timed *timed, size_t count)
+{
+    const size_t length = MOST_ROUNDS + 1;
+    double *samples = memory_array((3 * count + 1) * length, sizeof *samples);
     if (!samples)
         return false;
-    for (size_t i = 0; i < count; i++)
-        timed[i].per_call = samples + i * MOST_ROUNDS;
-    double *sorted = samples + count * MOST_ROUNDS;
-    calibrate_all(timed, count);
-    size_t rounds = run_rounds(timed, count, budget, sorted);
-    summarize(timed, count, rounds, sorted);
-    for (size_t i = 0; i < count; i++)
-        timed[i].per_call = NULL;
+    for (size_t i = 0; i < count; i++) {
+        timed[i].per_call = samples + 3 * i * length;
+        timed[i].beside = timed[i].per_call + length;
+        timed[i].slower = timed[i].beside + length;
+    }
+    for (size_t r = 0; r < length; r++)
+        timed[0].slower[r] = 0.0;
+    double *sorted = samples + 3 * count * length;
+    size_t rounds = calibrate_all(timed, count) ? run_rounds(timing, timed, count, sorted) : 0;
+    if (rounds > 0) {
+        summarize_limit(&timed[0], rounds, sorted);
+        if (count > 1)
+            timing->nominal = nominal(timing, timed, rounds, sorted);
+        for (size_t i = 1; i < count; i++)
+            summarize(timing, &timed[i], rounds, sorted);
+    }
     free(samples);
-    return true;
+    return rounds > 0;
 }

@@ -102,25 +102,37 @@ struct heed_level heed_level_at(size_t index)
     return level;
 }
 
-/* What an operator without a pinned level gets. asked: the name in HEED_ISA if it cannot be had. */
+/* What an operator without a pinned level gets. asked: the name in HEED_ISA if it cannot be had. l2:
+ * bytes of a core's second-level cache to plan for. */
 struct choice {
     const struct heed_kernels *kernels;
     heed_status status;
     const char *asked;
+    size_t l2;
 };
 
-static const struct choice unknown_level = {NULL, HEED_ERR_LEVEL_UNKNOWN, ""};
+#define KIB(n) ((size_t)(n)*1024)
 
-/* For each level: its kernels, or the refusal. Indexed like levels. */
+static const struct choice unknown_level = {NULL, HEED_ERR_LEVEL_UNKNOWN, "", KIB(256)};
+
+/* For each level: its kernels with every size of L2 that makes a difference, or the refusal. Indexed
+ * like levels. */
+static const size_t l2_sizes[] = {KIB(256), KIB(512), KIB(1024), KIB(2048)};
+
+#define N_L2_SIZES (sizeof l2_sizes / sizeof *l2_sizes)
+
 #define CHOICE(name, table)                                                                                            \
     {                                                                                                                  \
-        table, HEED_OK, name                                                                                           \
+        {table, HEED_OK, name, KIB(256)}, {table, HEED_OK, name, KIB(512)}, {table, HEED_OK, name, KIB(1024)},         \
+        {                                                                                                              \
+            table, HEED_OK, name, KIB(2048)                                                                            \
+        }                                                                                                              \
     }
 #define REFUSAL(name)                                                                                                  \
     {                                                                                                                  \
-        NULL, HEED_ERR_LEVEL_UNSUPPORTED, name                                                                         \
+        NULL, HEED_ERR_LEVEL_UNSUPPORTED, name, KIB(256)                                                               \
     }
-static const struct choice choices[N_LEVELS] = {
+static const struct choice choices[N_LEVELS][N_L2_SIZES] = {
     CHOICE("scalar", &heed_kernels_scalar),
     CHOICE("scalar_fma", TABLE_SCALAR_FMA),
     CHOICE("sse2", TABLE_SSE2),
@@ -132,11 +144,20 @@ static const struct choice refusals[N_LEVELS] = {
     REFUSAL("scalar"), REFUSAL("scalar_fma"), REFUSAL("sse2"), REFUSAL("neon"), REFUSAL("avx2"), REFUSAL("avx512"),
 };
 
+/* The choice of a level for the cache of this CPU: the largest size that it has. */
+static const struct choice *choice_of(size_t level)
+{
+    size_t bytes = heed_cpu_l2_bytes(), size = N_L2_SIZES - 1;
+    while (size > 0 && l2_sizes[size] > bytes)
+        size--;
+    return &choices[level][size];
+}
+
 static const struct choice *choose_by_name(const char *name)
 {
     for (size_t i = 0; i < N_LEVELS; i++)
         if (strcmp(name, levels[i].name) == 0)
-            return heed_level_at(i).reason ? &refusals[i] : &choices[i];
+            return heed_level_at(i).reason ? &refusals[i] : choice_of(i);
     return &unknown_level;
 }
 
@@ -146,7 +167,7 @@ static const struct choice *choose_best(void)
     for (size_t i = 1; i < N_LEVELS; i++)
         if (!levels[i].oracle && !heed_level_at(i).reason)
             best = i;
-    return &choices[best];
+    return choice_of(best);
 }
 
 /* A set-user-id program must not take orders from its caller's environment. */
@@ -176,6 +197,11 @@ static void choose_at_load(void) __attribute__((constructor));
 static void choose_at_load(void)
 {
     (void)default_choice();
+}
+
+size_t heed_l2_bytes(void)
+{
+    return default_choice()->l2;
 }
 
 heed_status heed_level_select(const char *name, const struct heed_kernels **kernels)

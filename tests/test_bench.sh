@@ -95,6 +95,7 @@ expect "heed is among the rows" has_impl heed
 expect "the table has the shape" grep -q '^8x8x8 ' "$out"
 run matmul 1x1x1 --threads 1
 run linear 7x33x20
+run linear 7x33x20+gelu-erf
 run linear 3x5x7 --threads 1 --impl heed --isa all
 expect "--impl leaves out the others" only_impl heed
 run gemv 1x48x32 --threads 1
@@ -127,14 +128,18 @@ refuse 'expected MxNxK' matmul --shape 8x8x99999999999999999999
 refuse 'expected numbers' matmul --threads 0
 refuse 'expected numbers' matmul --threads 1,,1
 refuse 'no level has that name' matmul --isa nonsense
-refuse 'expected heed' matmul --impl nonsense
+refuse 'expected one of heed' matmul --impl nonsense
+refuse 'expected one of heed' matmul --library nonsense=x
+refuse 'expected NAME=PATH' matmul --library onednn
 refuse 'expected a number' matmul --seconds 0
 refuse 'expected a number' matmul --seconds nan
 refuse 'expected a number' matmul --random 0
 refuse 'needs --random' matmul --seed 1
 refuse 'do not go together' matmul --shape 8x8x8 --random 1
 refuse 'neither' peak --shape 8x8x8
-refuse 'single row' gemv --shape 2x8x8
+refuse 'expected 1xNxK' gemv --shape 2x8x8
+refuse 'expected MxNxK' linear --shape 8x8x8+nonsense
+refuse 'expected MxNxK' matmul --shape 8x8x8+bias
 
 # ---- output that cannot be written -------------------------------------------------------------------
 

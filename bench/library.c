@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * The list of implementations, and how shared libraries are opened.
+ */
+#include "config.h"
+
+#include "impl.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct library *const all[] = {
+    &library_heed, &library_openblas, &library_blis, &library_mkl, &library_onednn,
+};
+
+struct library *library_at(size_t index)
+{
+    return index < sizeof all / sizeof *all ? all[index] : NULL;
+}
+
+void *library_dlopen(const char *path, const char *const *names, const char **file, char about[LIBRARY_ABOUT])
+{
+    void *handle = NULL;
+    if (path) {
+        *file = path;
+        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (!handle)
+            snprintf(about, LIBRARY_ABOUT, "%s", dlerror());
+        return handle;
+    }
+    for (; !handle && *names; names++) {
+        *file = *names;
+        handle = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+    }
+    if (!handle)
+        snprintf(about, LIBRARY_ABOUT, "not found");
+    return handle;
+}
+
+bool library_symbol(void *handle, const char *name, void *function, size_t size)
+{
+    void *symbol = dlsym(handle, name);
+    memcpy(function, &symbol, size);
+    return symbol != NULL;
+}

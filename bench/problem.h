@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * One shape of a suite to compute: its operands, its result, and what computing it takes.
+ */
+#ifndef BENCH_PROBLEM_H
+#define BENCH_PROBLEM_H
+
+#include <heed.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "limits.h"
+#include "shape.h"
+
+/* Of a product: a, b and the bias. */
+#define N_OPERANDS 3
+
+struct problem {
+    const struct suite *suite;
+    struct shape shape;
+    char text[SHAPE_TEXT]; /* the shape */
+    size_t threads;
+    const heed_context *context;
+
+    float *operand[N_OPERANDS];
+    size_t operand_count[N_OPERANDS];
+    float *out, *expected; /* expected: by the first implementation */
+    size_t out_count;
+
+    double flops;
+    size_t bytes; /* each operand moves at least once */
+    enum limit_kind memory;
+};
+
+/* Makes the operands. false after a message. */
+bool problem_open(struct problem *problem, const struct suite *suite, const struct shape *shape);
+void problem_close(struct problem *problem);
+
+/* Writes over the result, so that an old one does not pass for a new one. */
+void problem_spoil(const struct problem *problem);
+
+/* Whether out is what was expected, but for rounding. */
+bool problem_agrees(const struct problem *problem);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * Suites, and the shapes they are made of: as text, by default and at random.
+ */
+#ifndef BENCH_SHAPE_H
+#define BENCH_SHAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum suite_kind { SUITE_PEAK, SUITE_MATMUL, SUITE_LINEAR, SUITE_GEMV };
+
+struct suite {
+    const char *name, *description;
+    const char *form; /* of its shapes' text */
+    enum suite_kind kind;
+};
+
+/* NULL past the last one. */
+const struct suite *suites_at(size_t index);
+const struct suite *suites_named(const char *name);
+
+/* What a linear layer does to its sums. */
+enum epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_RELU, EPILOGUE_GELU_ERF, EPILOGUE_GELU_TANH, N_EPILOGUES };
+
+struct shape {
+    size_t m, n, k; /* rows, columns, depth */
+    int epilogue;
+};
+
+#define SHAPE_TEXT 64
+
+void shape_print(enum suite_kind kind, const struct shape *shape, char text[SHAPE_TEXT]);
+
+/* false if the text is no shape of the suite, or one that it does not take. */
+bool shape_parse(enum suite_kind kind, const char *text, struct shape *shape);
+
+/* The suite's own shapes. */
+size_t shape_default_count(enum suite_kind kind);
+struct shape shape_default(enum suite_kind kind, size_t index);
+
+/* Sizes of every magnitude alike. */
+struct shape shape_random(enum suite_kind kind, uint64_t *state);
+
+#endif
