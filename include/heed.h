@@ -241,6 +241,20 @@ HEED_API heed_status heed_linear(const heed_context *context, size_t m, const fl
 
 /* ---- row operators ------------------------------------------------------------------------- */
 
+typedef enum heed_mask_type {
+    HEED_MASK_NONE = 0,
+    HEED_MASK_ADDITIVE = 1, /* float, added to the scaled score; -inf masks the key */
+    HEED_MASK_BOOLEAN = 2   /* uint8_t, 0 masks the key */
+} heed_mask_type;
+
+/* Element (b, h, i, j) is data[b * batch_stride + h * head_stride + i * row_stride + j]; any
+ * stride may be 0 (broadcast). i and j count within the sequence. */
+typedef struct heed_mask {
+    const void *data;
+    heed_mask_type type;
+    size_t batch_stride, head_stride, row_stride;
+} heed_mask;
+
 /* dst = softmax of each row of src: exp(x - max) / sum, shifted by the row's maximum as in Blanchard,
  * Higham and Higham, IMA J. Numer. Anal. 41 (2021). dst may be src.
  * A row with NaN or +inf becomes NaN, as does one of -inf only; otherwise -inf gives +0. No
@@ -248,6 +262,35 @@ HEED_API heed_status heed_linear(const heed_context *context, size_t m, const fl
  * Bound: 1.01 y ((|x - max| + ln n + n + 3) u + 2 e) + 2^-148 with e = 2 u of exp. */
 HEED_API heed_status heed_softmax(const heed_context *context, size_t rows, size_t cols, const float *src,
                                   size_t ld_src, float *dst, size_t ld_dst);
+
+typedef struct heed_softmax_options {
+    size_t struct_size;
+    float scale;                  /* > 0 and finite, default 1. A temperature T is the scale 1 / T */
+    heed_mask mask;               /* default: none */
+    size_t mask_rows, mask_heads; /* where element i, j of head h of batch b of the mask is: see below */
+} heed_softmax_options;
+
+#define HEED_SOFTMAX_OPTIONS_INIT                                                                                      \
+    {                                                                                                                  \
+        sizeof(heed_softmax_options), 1.0f, {0, HEED_MASK_NONE, 0, 0, 0}, 0, 0                                         \
+    }
+
+/* dst = softmax of scale * src + mask; dst may be src, but does not overlap the mask. options NULL is
+ * heed_softmax. Row r is row i = r mod mask_rows of head h = r / mask_rows mod mask_heads of batch b = r /
+ * mask_rows / mask_heads of the mask; mask_rows 0 means all rows, mask_heads 0 one head, and rows that are
+ * no multiple of mask_rows * mask_heads are HEED_ERR_SHAPE.
+ * A masked element (false, or -inf in an additive mask) has weight +0 and cannot leak, be it NaN. A row
+ * whose every element is masked becomes zeros, as it does in heed_attention. Otherwise as heed_softmax.
+ * Bound: that of heed_softmax of the scores z, and y (d + sum y d) for the d = u |scale x| + u |z| by which
+ * the scores themselves are rounded. */
+HEED_API heed_status heed_masked_softmax(const heed_context *context, size_t rows, size_t cols, const float *src,
+                                         size_t ld_src, const heed_softmax_options *options, float *dst, size_t ld_dst);
+
+/* dst = log(softmax(scale * src + mask)) = (z - max) - log(sum), with operands, options and NaN as
+ * heed_masked_softmax. Masked elements, and rows of them, become -inf.
+ * Bound: 1.01 ((|z - max| + ln n + n + 3 + 2 log(sum) + |y|) u + 2 e) + d + sum softmax d, e = 2 u. */
+HEED_API heed_status heed_log_softmax(const heed_context *context, size_t rows, size_t cols, const float *src,
+                                      size_t ld_src, const heed_softmax_options *options, float *dst, size_t ld_dst);
 
 typedef struct heed_layernorm_options {
     size_t struct_size;
@@ -258,11 +301,13 @@ typedef struct heed_layernorm_options {
     size_t ld_residual;
     float *sum; /* receives x + residual, or NULL; may be x or residual */
     size_t ld_sum;
+    float *mean;              /* [rows], receives the mean of x, or NULL */
+    float *inverse_deviation; /* [rows], receives 1 / sqrt(var + eps), 0 where that root is 0; or NULL */
 } heed_layernorm_options;
 
 #define HEED_LAYERNORM_OPTIONS_INIT                                                                                    \
     {                                                                                                                  \
-        sizeof(heed_layernorm_options), 0, 0, 1e-5f, 0, 0, 0, 0                                                        \
+        sizeof(heed_layernorm_options), 0, 0, 1e-5f, 0, 0, 0, 0, 0, 0                                                  \
     }
 
 /* y = (x - mean) / sqrt(var + eps) * scale + shift for each row (Ba, Kiros and Hinton,
@@ -274,6 +319,30 @@ typedef struct heed_layernorm_options {
  * Bound: doc/design.md, "Error bounds". */
 HEED_API heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
                                     const heed_layernorm_options *options, float *y, size_t ldy);
+
+typedef struct heed_rmsnorm_options {
+    size_t struct_size;
+    const float *scale;    /* [cols], or NULL for 1 */
+    float eps;             /* >= 0; default 1e-5 */
+    const float *residual; /* [rows][cols], added to x before anything else, or NULL */
+    size_t ld_residual;
+    float *sum; /* receives x + residual, or NULL; may be x or residual */
+    size_t ld_sum;
+    float *inverse_rms; /* [rows], receives 1 / sqrt(mean(x^2) + eps), 0 where that root is 0; or NULL */
+} heed_rmsnorm_options;
+
+#define HEED_RMSNORM_OPTIONS_INIT                                                                                      \
+    {                                                                                                                  \
+        sizeof(heed_rmsnorm_options), 0, 1e-5f, 0, 0, 0, 0, 0                                                          \
+    }
+
+/* y = x / sqrt(mean(x^2) + eps) * scale for each row (Zhang and Sennrich, arXiv:1910.07467).
+ * y may be x or residual, but not sum. A zero row stays zero, eps or not. A row with NaN becomes NaN.
+ * Where squares overflow, and so with an infinity in the row, 1 / root is 0: finite elements become
+ * zeros, infinite ones NaN. HEED_ERR_VALUE if eps is negative, NaN or infinite.
+ * Bound: (g(cols + 4) / 2 + 4 u) |y| while neither squares nor results underflow. */
+HEED_API heed_status heed_rmsnorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
+                                  const heed_rmsnorm_options *options, float *y, size_t ldy);
 
 /* dst = activation(src), element by element; GELU and SiLU as in Hendrycks and Gimpel,
  * arXiv:1606.08415. dst may be src. NaN gives NaN; at -inf the GELUs and SiLU are -0, not NaN.
@@ -294,6 +363,12 @@ HEED_API heed_status heed_activate_gated(const heed_context *context, heed_activ
 HEED_API heed_status heed_argmax(const heed_context *context, size_t rows, size_t cols, const float *src, size_t ld,
                                  size_t *index);
 
+/* index[r][0 .. k - 1] = the columns of the k largest values of row r, largest first, and values, if not NULL,
+ * those values. NaN counts as largest, and of equal values (or NaN) the lower column comes first. k > cols with
+ * rows > 0 is HEED_ERR_SHAPE. */
+HEED_API heed_status heed_top_k(const heed_context *context, size_t rows, size_t cols, size_t k, const float *src,
+                                size_t ld, float *values, size_t ld_values, size_t *index, size_t ld_index);
+
 /* dst = src / max(|src|_2, eps) for each row, as 1 / norm times src. dst may be src. eps >= 0; a
  * zero row stays zero. A row with NaN or infinity, or whose squares overflow, is not promised.
  * Bound: (g(cols + 4) / 2 + 3 u) |y|. */
@@ -302,7 +377,8 @@ HEED_API heed_status heed_l2_normalize(const heed_context *context, size_t rows,
 
 typedef enum heed_pooling {
     HEED_POOLING_FIRST = 0, /* the first token ("CLS") */
-    HEED_POOLING_MEAN = 1   /* sums in token order, times 1 / count */
+    HEED_POOLING_MEAN = 1,  /* sums in token order, times 1 / count */
+    HEED_POOLING_MAX = 2    /* the largest of each column; NaN where any token has it */
 } heed_pooling;
 
 /* dst[s] = the pooled rows offsets[s] .. offsets[s + 1] - 1 of src; offsets has sequences + 1
@@ -329,12 +405,100 @@ HEED_API heed_status heed_embed(const heed_context *context, size_t n, size_t co
                                 const heed_embedding_table *tables, size_t sequences, const size_t *offsets, float *dst,
                                 size_t ld_dst);
 
+/* heed_layernorm of what heed_embed gives, in one pass and with the same bits; options NULL means its
+ * defaults. options->sum, if not NULL, receives the embeddings themselves; residual is HEED_ERR_VALUE. dst
+ * and the other outputs overlap nothing. */
+HEED_API heed_status heed_embed_layernorm(const heed_context *context, size_t n, size_t cols, size_t n_tables,
+                                          const heed_embedding_table *tables, size_t sequences, const size_t *offsets,
+                                          const heed_layernorm_options *options, float *dst, size_t ld_dst);
+
 /* dst[i] = the sinusoidal encoding (Vaswani and others, arXiv:1706.03762, section 3.5) of position
  * first + i, i < n: columns 2j and 2j + 1 hold sin and
  * cos of position / base^(2j / cols). Computed in double and rounded once: the error is below 0.51
  * ulp + position 2^-49. 1 <= base <= 2^1000; 10000 in the original text. first + n <= 2^31. */
 HEED_API heed_status heed_sinusoidal_positions(const heed_context *context, size_t first, size_t n, size_t cols,
                                                double base, float *dst, size_t ld_dst);
+
+/* Rows of heads, for each sequence of a batch: element (b, h, i, d) is
+ * data[b * batch_stride + h * head_stride + i * row_stride + d]. Interleaved [tokens][heads *
+ * head_dim] has head_stride = head_dim; head-major [heads][tokens][head_dim] has row_stride =
+ * head_dim. Strides of inputs may be 0 (broadcast); those of outputs may not make elements meet. */
+typedef struct heed_heads {
+    const float *data;
+    size_t batch_stride, head_stride, row_stride;
+} heed_heads;
+
+typedef struct heed_heads_out {
+    float *data;
+    size_t batch_stride, head_stride, row_stride;
+} heed_heads_out;
+
+typedef struct heed_rotary_options {
+    size_t struct_size;
+    double base;           /* 1 <= base <= 2^1000, default 10000 */
+    double position_scale; /* positions are multiplied by it, default 1: 1 / s for linear scaling by s */
+    const double *factors; /* [dims / 2], multiplied into the frequencies, or NULL */
+    double magnitude;      /* multiplied into cosines and sines, default 1 */
+} heed_rotary_options;
+
+#define HEED_ROTARY_OPTIONS_INIT                                                                                       \
+    {                                                                                                                  \
+        sizeof(heed_rotary_options), 10000.0, 1.0, 0, 1.0                                                              \
+    }
+
+/* cosine[i][j], sine[i][j], i < n, j < dims / 2: magnitude times the cosine and sine of position * frequency for
+ * heed_rotary; frequency = base^(-2 j / dims) * position_scale * factors[j] (Su and others, arXiv:2104.09864).
+ * positions is [n], or NULL for first + i, then first + n <= 2^31. Computed in double and rounded once: the
+ * error is below 0.51 ulp + |magnitude angle| 2^-49. HEED_ERR_SHAPE if dims is odd, HEED_ERR_VALUE if an
+ * option is not finite or |position| position_scale max(1, |factor|) may exceed 2^31. */
+HEED_API heed_status heed_rotary_table(const heed_context *context, size_t n, const int32_t *positions, size_t first,
+                                       size_t dims, const heed_rotary_options *options, float *cosine, size_t ld_cosine,
+                                       float *sine, size_t ld_sine);
+
+/* The factors of Llama 3.1's scaling: pairs that turn fewer than low_freq_factor times over the original
+ * context are slowed down by factor >= 1, those that turn more than high_freq_factor times are left
+ * alone, and those between are blended. factors is [dims / 2]; for heed_rotary_table with the same dims
+ * and base > 1. */
+HEED_API heed_status heed_rotary_llama3(size_t dims, double base, double factor, double low_freq_factor,
+                                        double high_freq_factor, size_t original_context, double *factors);
+
+/* The factors and the magnitude of YaRN (Peng and others, arXiv:2309.00071), blended over dimensions between
+ * those that turn beta_fast (32 in the original text) and beta_slow (1) times over the original context. */
+HEED_API heed_status heed_rotary_yarn(size_t dims, double base, double factor, double beta_fast, double beta_slow,
+                                      size_t original_context, double *factors, double *magnitude);
+
+/* Which elements of a head turn together, for j < dims / 2. */
+typedef enum heed_rotary_pairs {
+    HEED_ROTARY_HALVES = 0,     /* j and j + dims / 2, as GPT-NeoX and Llama in PyTorch have it */
+    HEED_ROTARY_INTERLEAVED = 1 /* 2 j and 2 j + 1, as in the original text and GPT-J */
+} heed_rotary_pairs;
+
+typedef struct heed_rotary_args {
+    size_t struct_size;
+    heed_rotary_pairs pairs;
+    size_t batch, seq, n_heads, head_dim;
+    size_t dims;                /* even, <= head_dim: elements that turn; the rest is copied */
+    const float *cosine, *sine; /* [positions][dims / 2], as heed_rotary_table makes them */
+    size_t ld_cosine, ld_sine, positions;
+    const int32_t *ids; /* [batch][seq]: the row of the tables for each token; NULL: first + i */
+    size_t first;
+    heed_heads src;     /* [batch][n_heads][seq][head_dim] */
+    heed_heads_out dst; /* may be src, with the same strides */
+} heed_rotary_args;
+
+#define HEED_ROTARY_ARGS_INIT                                                                                          \
+    {                                                                                                                  \
+        sizeof(heed_rotary_args), HEED_ROTARY_HALVES, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0},                \
+        {                                                                                                              \
+            0, 0, 0, 0                                                                                                 \
+        }                                                                                                              \
+    }
+
+/* Rotary positions: a pair (a, b) becomes (a c - b s, b c + a s). A row of the tables outside them is
+ * HEED_ERR_INDEX. NaN and infinity as IEEE 754 says; they reach their own pair only. Packed tokens of
+ * several sequences are one batch with ids.
+ * Bound: g(2) (|a c| + |b s|), and likewise for the other. */
+HEED_API heed_status heed_rotary(const heed_context *context, const heed_rotary_args *args);
 
 /* ---- feed-forward -------------------------------------------------------------------------- */
 
@@ -363,37 +527,9 @@ HEED_API heed_status heed_ffn_workspace(const heed_context *context, const heed_
 
 /* ---- attention ----------------------------------------------------------------------------- */
 
-/* Rows of heads, for each sequence of a batch: element (b, h, i, d) is
- * data[b * batch_stride + h * head_stride + i * row_stride + d]. Interleaved [tokens][heads *
- * head_dim] has head_stride = head_dim; head-major [heads][tokens][head_dim] has row_stride =
- * head_dim. Strides of inputs may be 0 (broadcast); those of outputs may not make elements meet. */
-typedef struct heed_heads {
-    const float *data;
-    size_t batch_stride, head_stride, row_stride;
-} heed_heads;
-
-typedef struct heed_heads_out {
-    float *data;
-    size_t batch_stride, head_stride, row_stride;
-} heed_heads_out;
-
 /* Which keys a causal query sees: with query i of seq_q and a sequence of len keys,
  * TOP_LEFT key j <= i; BOTTOM_RIGHT key j <= i + len - seq_q (queries are the last tokens). */
 typedef enum heed_causal { HEED_CAUSAL_NONE = 0, HEED_CAUSAL_TOP_LEFT = 1, HEED_CAUSAL_BOTTOM_RIGHT = 2 } heed_causal;
-
-typedef enum heed_mask_type {
-    HEED_MASK_NONE = 0,
-    HEED_MASK_ADDITIVE = 1, /* float, added to the scaled score; -inf masks the key */
-    HEED_MASK_BOOLEAN = 2   /* uint8_t, 0 masks the key */
-} heed_mask_type;
-
-/* Element (b, h, i, j) is data[b * batch_stride + h * head_stride + i * row_stride + j]; any
- * stride may be 0 (broadcast). i and j count within the sequence. */
-typedef struct heed_mask {
-    const void *data;
-    heed_mask_type type;
-    size_t batch_stride, head_stride, row_stride;
-} heed_mask;
 
 typedef enum heed_scale {
     HEED_SCALE_RSQRT_HEAD_DIM = 0, /* 1 / sqrt(head_dim) */

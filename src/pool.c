@@ -21,6 +21,8 @@ static void pool_sequences(const void *arg, size_t first, size_t count)
         float *dst = p->dst + s * p->ld_dst;
         if (p->pooling == HEED_POOLING_FIRST && rows > 0)
             p->kernels->sum_rows(1, &src, p->cols, dst);
+        else if (p->pooling == HEED_POOLING_MAX && rows > 0)
+            p->kernels->max_rows(rows, p->cols, src, p->ld_src, dst);
         else
             p->kernels->mean_rows(rows, p->cols, src, p->ld_src, rows ? 1.0f / (float)rows : 0.0f, dst);
     }
@@ -34,7 +36,7 @@ heed_status heed_pool(const heed_context *context, heed_pooling pooling, size_t 
     heed_status status = heed_context_resolve(context, &fallback, &c);
     if (status != HEED_OK)
         return status;
-    if (pooling != HEED_POOLING_FIRST && pooling != HEED_POOLING_MEAN)
+    if (pooling != HEED_POOLING_FIRST && pooling != HEED_POOLING_MEAN && pooling != HEED_POOLING_MAX)
         return HEED_ERR_ENUM;
     if (sequences > 0 && !offsets)
         return HEED_ERR_NULL;

@@ -301,7 +301,9 @@ static const char *run_softmax(const struct test_case *t, const heed_context *co
     float *matrix = buffer(x->elements, 1), *got = buffer(x->elements, 0);
     for (size_t i = 0; i < x->elements; i++)
         matrix[i] = floats(x)[i / cols / inner * cols * inner + i % cols * inner + i / cols % inner];
-    check_status(t, heed_softmax(context, rows, cols, matrix, cols, matrix, cols));
+    check_status(t, strcmp(t->op, "LogSoftmax") == 0
+                        ? heed_log_softmax(context, rows, cols, matrix, cols, NULL, matrix, cols)
+                        : heed_softmax(context, rows, cols, matrix, cols, matrix, cols));
     for (size_t i = 0; i < x->elements; i++)
         got[i / cols / inner * cols * inner + i % cols * inner + i / cols % inner] = matrix[i];
     compare(t, 0, got);
@@ -311,13 +313,32 @@ static const char *run_softmax(const struct test_case *t, const heed_context *co
 static const char *run_layernorm(const struct test_case *t, const heed_context *context)
 {
     const struct tensor *x = &t->in[0];
-    size_t axis = axis_of(t, x, -1.0), cols = product(x, axis, x->ndim);
+    size_t axis = axis_of(t, x, -1.0), cols = product(x, axis, x->ndim), rows = x->elements / cols;
+    float *got = buffer(x->elements, 1), *mean = buffer(rows, 2), *inverse = buffer(rows, 3);
     heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
     options.scale = floats(&t->in[1]);
     options.shift = floats(&t->in[2]);
     options.eps = (float)number(t, "epsilon", 1e-5);
+    options.mean = mean;
+    options.inverse_deviation = inverse;
+    check_status(t, heed_layernorm(context, rows, cols, floats(x), cols, &options, got, cols));
+    compare(t, 0, got);
+    if (t->out[1].data)
+        compare(t, 1, mean);
+    if (t->out[2].data)
+        compare(t, 2, inverse);
+    return NULL;
+}
+
+static const char *run_rmsnorm(const struct test_case *t, const heed_context *context)
+{
+    const struct tensor *x = &t->in[0];
+    size_t axis = axis_of(t, x, -1.0), cols = product(x, axis, x->ndim);
+    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+    options.scale = floats(&t->in[1]);
+    options.eps = (float)number(t, "epsilon", 1e-5);
     float *got = buffer(x->elements, 1);
-    check_status(t, heed_layernorm(context, x->elements / cols, cols, floats(x), cols, &options, got, cols));
+    check_status(t, heed_rmsnorm(context, x->elements / cols, cols, floats(x), cols, &options, got, cols));
     compare(t, 0, got);
     return NULL;
 }
@@ -373,6 +394,72 @@ static const char *run_gather(const struct test_case *t, const heed_context *con
         check_status(
             t, heed_embed(context, ids->elements, cols, 1, &table, 0, NULL, got + i * ids->elements * cols, cols));
     }
+    compare(t, 0, got);
+    return NULL;
+}
+
+/* [batch][heads][seq][dim], or interleaved [batch][seq][heads * dim]. */
+static void set_rotary_shape(const struct tensor *x, size_t heads, float *got, heed_rotary_args *a)
+{
+    a->batch = x->dims[0];
+    a->n_heads = x->ndim == 4 ? x->dims[1] : heads;
+    a->seq = x->dims[x->ndim == 4 ? 2 : 1];
+    a->head_dim = x->dims[x->ndim - 1] / (x->ndim == 4 ? 1 : heads);
+    size_t head = x->ndim == 4 ? a->seq * a->head_dim : a->head_dim;
+    size_t row = x->ndim == 4 ? a->head_dim : a->n_heads * a->head_dim;
+    a->src = (heed_heads){floats(x), a->n_heads * a->seq * a->head_dim, head, row};
+    a->dst = (heed_heads_out){got, a->src.batch_stride, head, row};
+}
+
+/* Without ids the caches have a row for each token. */
+static const char *run_rotary_embedding(const struct test_case *t, const heed_context *context)
+{
+    const struct tensor *x = &t->in[0], *cosine = &t->in[1], *sine = &t->in[2], *ids = &t->in[3];
+    heed_rotary_args a = HEED_ROTARY_ARGS_INIT;
+    float *got = buffer(x->elements, 1);
+    set_rotary_shape(x, count(t, "num_heads"), got, &a);
+    size_t half = cosine->dims[cosine->ndim - 1], tokens = a.batch * a.seq;
+    int32_t *selected = (int32_t *)(void *)buffer(tokens, 0);
+    for (size_t i = 0; i < tokens; i++)
+        selected[i] = ids->data ? (int32_t)((const int64_t *)ids->data)[i] : (int32_t)i;
+    a.pairs = count(t, "interleaved") ? HEED_ROTARY_INTERLEAVED : HEED_ROTARY_HALVES;
+    a.dims = 2 * half;
+    a.cosine = floats(cosine);
+    a.sine = floats(sine);
+    a.ld_cosine = a.ld_sine = half;
+    a.positions = cosine->elements / half;
+    a.ids = selected;
+    check_status(t, heed_rotary(context, &a));
+    compare(t, 0, got);
+    return NULL;
+}
+
+/* Positions and a base instead of caches. */
+static const char *run_rope(const struct test_case *t, const heed_context *context)
+{
+    const struct tensor *x = &t->in[0], *positions = &t->in[1];
+    heed_rotary_args a = HEED_ROTARY_ARGS_INIT;
+    heed_rotary_options options = HEED_ROTARY_OPTIONS_INIT;
+    float *got = buffer(x->elements, 1);
+    set_rotary_shape(x, 1, got, &a);
+    size_t tokens = a.batch * a.seq, half = a.head_dim / 2;
+    int32_t *position = (int32_t *)(void *)buffer(tokens, 0), *row = (int32_t *)(void *)buffer(tokens, 0);
+    float *cosine = buffer(tokens * half, 2), *sine = buffer(tokens * half, 3);
+    for (size_t i = 0; i < tokens; i++) {
+        position[i] = (int32_t)((const int64_t *)positions->data)[i % positions->elements];
+        row[i] = (int32_t)i;
+    }
+    options.base = number(t, "base", 10000.0);
+    options.position_scale = number(t, "position_scale", 1.0);
+    check_status(t, heed_rotary_table(context, tokens, position, 0, a.head_dim, &options, cosine, half, sine, half));
+    a.pairs = count(t, "interleaved") ? HEED_ROTARY_INTERLEAVED : HEED_ROTARY_HALVES;
+    a.dims = a.head_dim;
+    a.cosine = cosine;
+    a.sine = sine;
+    a.ld_cosine = a.ld_sine = half;
+    a.positions = tokens;
+    a.ids = row;
+    check_status(t, heed_rotary(context, &a));
     compare(t, 0, got);
     return NULL;
 }
@@ -795,12 +882,16 @@ static const struct {
     {"MatMul", run_matmul},
     {"Gemm", run_gemm},
     {"Softmax", run_softmax},
+    {"LogSoftmax", run_softmax},
     {"LayerNormalization", run_layernorm},
+    {"RMSNormalization", run_rmsnorm},
     {"SkipLayerNorm", run_skip_layernorm},
     {"Gelu", run_activation},
     {"Relu", run_activation},
     {"Swish", run_activation},
     {"Gather", run_gather},
+    {"RotaryEmbedding", run_rotary_embedding},
+    {"RoPE", run_rope},
     {"Attention", run_attention},
     {"FlexAttention", run_flex_attention},
     {"MultiHeadAttention", run_mha},

@@ -54,6 +54,20 @@ struct matmul_problem {
 struct inexact reference_matmul(const struct matmul_problem *p);
 
 /* w is [in][out]; bias and residual->value may be NULL. */
+/* Means, then inverse deviations. */
+struct inexact reference_moments(size_t rows, size_t cols, struct inexact x, float eps);
+struct inexact reference_rmsnorm(size_t rows, size_t cols, const float *x, size_t ld, const float *scale, float eps,
+                                 double *inverse, double *inverse_error);
+
+/* A mask's value for element (i, j): 0 and -inf for booleans; masks NULL: none. */
+struct score_mask {
+    const float *additive;
+    const unsigned char *boolean;
+    size_t ld;
+};
+struct inexact reference_masked_softmax(size_t rows, size_t cols, const float *x, size_t ld, float scale,
+                                        struct score_mask mask, int logarithm);
+
 struct inexact reference_gated(heed_activation activation, size_t n, struct inexact gate, struct inexact up);
 
 struct inexact reference_linear(size_t m, size_t in, size_t out, struct inexact x, const float *w, const float *bias,
@@ -67,6 +81,10 @@ struct inexact reference_l2(size_t rows, size_t cols, float eps, const float *x,
 /* Mean of rows first .. first + rows - 1. */
 struct inexact reference_mean(size_t rows, size_t cols, const float *x, size_t ld);
 struct inexact reference_positions(size_t first, size_t n, size_t cols, double base);
+
+/* Cosines (quarter 1) or sines (0) of position * frequency, magnitude included. */
+struct inexact reference_rotary_table(size_t n, const int32_t *positions, size_t dims,
+                                      const heed_rotary_options *options, int quarter);
 
 /* Heads as a dense tensor [batch][heads][seq][dim]; offsets NULL: not ragged. Rows that a ragged
  * sequence lacks are zeros. */

@@ -354,6 +354,11 @@ static heed_status layernorm(size_t rows, size_t cols, const float *src, size_t 
     return heed_layernorm(NULL, rows, cols, src, ld_src, NULL, dst, ld_dst);
 }
 
+static heed_status rmsnorm(size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst)
+{
+    return heed_rmsnorm(NULL, rows, cols, src, ld_src, NULL, dst, ld_dst);
+}
+
 static void test_row_operator(const char *name, row_operator *run)
 {
     static struct {
@@ -418,6 +423,85 @@ static void test_row_values(void)
     end();
 }
 
+static heed_status masked_softmax(size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst)
+{
+    return heed_masked_softmax(NULL, rows, cols, src, ld_src, NULL, dst, ld_dst);
+}
+
+static heed_status log_softmax(size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst)
+{
+    return heed_log_softmax(NULL, rows, cols, src, ld_src, NULL, dst, ld_dst);
+}
+
+/* Two batches of two heads of three rows. */
+static void test_masked_softmax(int logarithm)
+{
+    static struct {
+        size_t rows, cols, ld_src, ld_dst;
+        float *src, *dst;
+        heed_softmax_options o;
+        const heed_softmax_options *given;
+    } p;
+    const heed_softmax_options defaults = HEED_SOFTMAX_OPTIONS_INIT;
+    const char *name = logarithm ? "heed_log_softmax" : "heed_masked_softmax";
+#define reset()                                                                                                        \
+    (p.rows = 12, p.cols = 9, p.ld_src = 10, p.ld_dst = 11, p.src = at(0), p.dst = at(1), p.o = defaults,              \
+     p.o.mask = (heed_mask){at(2), HEED_MASK_ADDITIVE, 60, 30, 9}, p.o.mask_rows = 3, p.o.mask_heads = 2,              \
+     p.given = &p.o)
+#define call()                                                                                                         \
+    (logarithm ? heed_log_softmax : heed_masked_softmax)(NULL, p.rows, p.cols, p.src, p.ld_src, p.given, p.dst,        \
+                                                         p.ld_dst)
+    begin("%s refuses wrong options", name);
+    GOOD((void)0);
+    GOOD(p.given = NULL);
+    WRONG(HEED_ERR_VALUE, p.o.scale = 0.0f);
+    WRONG(HEED_ERR_VALUE, p.o.scale = -1.0f);
+    WRONG(HEED_ERR_VALUE, p.o.scale = INFINITY);
+    WRONG(HEED_ERR_VALUE, p.o.scale = NAN);
+    GOOD(p.o.scale = 0x1p-149f);
+    WRONG(HEED_ERR_ENUM, p.o.mask.type = (heed_mask_type)NOT_IN_ENUM);
+    WRONG(HEED_ERR_NULL, p.o.mask.data = NULL);
+    WRONG(HEED_ERR_ALIGNMENT, p.o.mask.data = shifted(p.o.mask.data, 2));
+    GOOD((p.o.mask.type = HEED_MASK_BOOLEAN, p.o.mask.data = shifted(p.o.mask.data, 1)));
+    GOOD((p.o.mask.type = HEED_MASK_NONE, p.o.mask.data = NULL));
+    WRONG(HEED_ERR_SHAPE, p.o.mask_rows = 5);
+    WRONG(HEED_ERR_SHAPE, p.o.mask_heads = 3);
+    WRONG(HEED_ERR_SHAPE, p.o.mask_heads = SIZE_MAX);
+    WRONG(HEED_ERR_SHAPE, p.rows = 11);
+    GOOD((p.o.mask_rows = 0, p.o.mask_heads = 0));
+    GOOD(p.o.mask.batch_stride = p.o.mask.head_stride = p.o.mask.row_stride = 0);
+    WRONG(HEED_ERR_OVERFLOW, p.o.mask.batch_stride = SIZE_MAX);
+    WRONG(HEED_ERR_OVERFLOW, p.o.mask.head_stride = SIZE_MAX / 2);
+    WRONG(HEED_ERR_OVERFLOW, p.o.mask.row_stride = SIZE_MAX / 4);
+    WRONG(HEED_ERR_OVERLAP, p.dst = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.o.mask.data = p.dst + 11 * 11 + 8);
+    GOOD(p.o.mask.data = p.dst + 11 * 11 + 9);
+    GOOD(p.o.mask.data = p.src);
+    WRONG_STRUCTS(p.o, p.given);
+    WRONG(HEED_OK, (p.rows = 0, p.src = p.dst = NULL, p.o.mask.data = NULL));
+    WRONG(HEED_OK, (p.cols = 0, p.src = p.dst = NULL, p.o.mask.data = NULL));
+    end();
+    begin("%s and its mask's strides", name);
+    float *want = buffer(12 * 9, 0), *got = buffer(12 * 9, 0);
+    for (size_t row = 0; row < 12; row++) {
+        reset();
+        p.o.mask.data = at(2) + row / 6 * 60 + row / 3 % 2 * 30 + row % 3 * 9;
+        p.o.mask_rows = p.o.mask_heads = 0;
+        p.rows = 1;
+        p.src += row * 10;
+        p.dst = want + row * 9;
+        CHECK(call() == HEED_OK);
+    }
+    reset();
+    p.dst = got;
+    p.ld_dst = 9;
+    CHECK(call() == HEED_OK);
+    check_same(12, 9, got, 9, want, 9, "rows one by one");
+#undef reset
+#undef call
+    end();
+}
+
 static void test_gated(void)
 {
     static struct {
@@ -463,6 +547,47 @@ static void test_gated(void)
     end();
 }
 
+static void test_top_k(void)
+{
+    static struct {
+        size_t rows, cols, k, ld, ld_values, ld_index, *index;
+        float *src, *values;
+    } p;
+#define reset()                                                                                                        \
+    (p.rows = 4, p.cols = 9, p.k = 5, p.ld = 10, p.ld_values = 6, p.ld_index = 7, p.src = at(0), p.values = at(1),     \
+     p.index = (size_t *)(void *)at(2))
+#define call() heed_top_k(NULL, p.rows, p.cols, p.k, p.src, p.ld, p.values, p.ld_values, p.index, p.ld_index)
+    begin("heed_top_k refuses");
+    GOOD((void)0);
+    GOOD(p.values = NULL);
+    WRONG(HEED_ERR_SHAPE, p.k = 10);
+    WRONG(HEED_ERR_SHAPE, p.k = SIZE_MAX);
+    GOOD((p.k = p.ld_values = p.ld_index = 9));
+    WRONG(HEED_ERR_NULL, p.src = NULL);
+    WRONG(HEED_ERR_NULL, p.index = NULL);
+    WRONG(HEED_ERR_STRIDE, p.ld = 8);
+    WRONG(HEED_ERR_STRIDE, p.ld_values = 4);
+    WRONG(HEED_ERR_STRIDE, p.ld_index = 4);
+    WRONG(HEED_ERR_ALIGNMENT, p.src = shifted(p.src, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.values = shifted(p.values, 2));
+    WRONG(HEED_ERR_ALIGNMENT, p.index = shifted(p.index, 2));
+    WRONG(HEED_ERR_OVERLAP, p.values = p.src);
+    WRONG(HEED_ERR_OVERLAP, p.values = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.index = (size_t *)(void *)(at(0) + 38));
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
+    WRONG(HEED_ERR_OVERFLOW, p.ld = size);                                                                             \
+    WRONG(HEED_ERR_OVERFLOW, p.ld_values = size);                                                                      \
+    WRONG(HEED_ERR_OVERFLOW, p.ld_index = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    WRONG(HEED_OK, (p.rows = 0, p.src = p.values = NULL, p.index = NULL));
+    WRONG(HEED_OK, (p.k = 0, p.src = p.values = NULL, p.index = NULL));
+#undef reset
+#undef call
+    end();
+}
+
 static void test_layernorm(void)
 {
     static struct {
@@ -474,7 +599,8 @@ static void test_layernorm(void)
     const heed_layernorm_options defaults = HEED_LAYERNORM_OPTIONS_INIT;
 #define reset()                                                                                                        \
     (p.rows = 4, p.cols = 9, p.ldx = 10, p.ldy = 11, p.x = at(0), p.y = at(1), p.o = defaults, p.o.scale = at(2),      \
-     p.o.shift = at(3), p.o.residual = at(4), p.o.ld_residual = 12, p.o.sum = at(5), p.o.ld_sum = 13, p.given = &p.o)
+     p.o.shift = at(3), p.o.residual = at(4), p.o.ld_residual = 12, p.o.sum = at(5), p.o.ld_sum = 13,                  \
+     p.o.mean = at(6), p.o.inverse_deviation = at(7), p.given = &p.o)
 #define call() heed_layernorm(NULL, p.rows, p.cols, p.x, p.ldx, p.given, p.y, p.ldy)
     begin("heed_layernorm refuses");
     GOOD((void)0);
@@ -507,6 +633,78 @@ static void test_layernorm(void)
     WRONG(HEED_ERR_OVERLAP, p.o.sum = at(4));
     WRONG(HEED_ERR_OVERLAP, (p.o.sum = at(2) + 8));
     WRONG(HEED_ERR_OVERLAP, (p.o.sum = at(3) + 8));
+    GOOD((p.y = p.x, p.ldy = p.ldx));
+    GOOD((p.y = at(4), p.ldy = 12));
+    GOOD((p.o.sum = p.x, p.o.ld_sum = p.ldx));
+    GOOD((p.o.sum = at(4), p.o.ld_sum = 12));
+    WRONG(HEED_ERR_OVERLAP, (p.y = p.o.sum = p.x, p.ldy = p.o.ld_sum = p.ldx));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.mean = shifted(p.o.mean, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.inverse_deviation = shifted(p.o.inverse_deviation, 1));
+    WRONG(HEED_ERR_OVERLAP, p.o.mean = p.x + 38);
+    WRONG(HEED_ERR_OVERLAP, p.o.mean = p.y - 3);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = p.o.mean);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = p.o.sum);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = at(2));
+    GOOD(p.o.mean = NULL);
+    GOOD(p.o.inverse_deviation = NULL);
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
+    WRONG(HEED_ERR_OVERFLOW, p.ldx = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.ldy = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.o.ld_residual = size);                                                                  \
+    WRONG(HEED_ERR_OVERFLOW, p.o.ld_sum = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    WRONG_STRUCTS(p.o, p.given);
+    WRONG(HEED_OK, (p.rows = 0, p.x = p.y = NULL));
+    WRONG(HEED_OK, (p.cols = 0, p.x = p.y = NULL));
+#undef reset
+#undef call
+    end();
+}
+
+static void test_rmsnorm(void)
+{
+    static struct {
+        size_t rows, cols, ldx, ldy;
+        float *x, *y;
+        heed_rmsnorm_options o;
+        const heed_rmsnorm_options *given;
+    } p;
+    const heed_rmsnorm_options defaults = HEED_RMSNORM_OPTIONS_INIT;
+#define reset()                                                                                                        \
+    (p.rows = 4, p.cols = 9, p.ldx = 10, p.ldy = 11, p.x = at(0), p.y = at(1), p.o = defaults, p.o.scale = at(2),      \
+     p.o.residual = at(4), p.o.ld_residual = 12, p.o.sum = at(5), p.o.ld_sum = 13, p.o.inverse_rms = at(6),            \
+     p.given = &p.o)
+#define call() heed_rmsnorm(NULL, p.rows, p.cols, p.x, p.ldx, p.given, p.y, p.ldy)
+    begin("heed_rmsnorm refuses");
+    GOOD((void)0);
+    GOOD(p.given = NULL);
+    WRONG(HEED_ERR_NULL, p.x = NULL);
+    WRONG(HEED_ERR_NULL, p.y = NULL);
+    WRONG(HEED_ERR_NULL, p.o.residual = NULL);
+    WRONG(HEED_ERR_STRIDE, p.ldx = 8);
+    WRONG(HEED_ERR_STRIDE, p.ldy = 8);
+    WRONG(HEED_ERR_STRIDE, p.o.ld_residual = 8);
+    WRONG(HEED_ERR_STRIDE, p.o.ld_sum = 8);
+    WRONG(HEED_ERR_ALIGNMENT, p.x = shifted(p.x, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.y = shifted(p.y, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.scale = shifted(p.o.scale, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.residual = shifted(p.o.residual, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.sum = shifted(p.o.sum, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.inverse_rms = shifted(p.o.inverse_rms, 1));
+    WRONG(HEED_ERR_VALUE, p.o.eps = -1e-6f);
+    WRONG(HEED_ERR_VALUE, p.o.eps = NAN);
+    WRONG(HEED_ERR_VALUE, p.o.eps = INFINITY);
+    GOOD(p.o.eps = 0.0f);
+    WRONG(HEED_ERR_OVERLAP, p.y = p.x);
+    WRONG(HEED_ERR_OVERLAP, p.y = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.y = at(4));
+    WRONG(HEED_ERR_OVERLAP, (p.y = at(5), p.ldy = 13));
+    WRONG(HEED_ERR_OVERLAP, p.o.sum = p.x);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_rms = p.x + 38);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_rms = p.y);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_rms = at(2) + 8);
     GOOD((p.y = p.x, p.ldy = p.ldx));
     GOOD((p.y = at(4), p.ldy = 12));
     GOOD((p.o.sum = p.x, p.o.ld_sum = p.ldx));
@@ -564,6 +762,8 @@ static void test_pool(void)
 #define call() heed_pool(NULL, p.pooling, p.sequences, p.offsets, p.cols, p.src, p.ld_src, p.dst, p.ld_dst)
     begin("heed_pool refuses");
     GOOD((void)0);
+    GOOD(p.pooling = HEED_POOLING_FIRST);
+    GOOD(p.pooling = HEED_POOLING_MAX);
     WRONG(HEED_ERR_ENUM, p.pooling = (heed_pooling)NOT_IN_ENUM);
     WRONG(HEED_ERR_NULL, p.offsets = NULL);
     WRONG(HEED_ERR_ALIGNMENT, p.offsets = shifted(p.offsets, 2));
@@ -650,6 +850,71 @@ static void test_embed(void)
     end();
 }
 
+static void test_embed_layernorm(void)
+{
+    static struct {
+        size_t n, cols, tables, sequences, ld, offset[3], *offsets;
+        heed_embedding_table table[2], *given;
+        int32_t ids[6];
+        float *dst;
+        heed_layernorm_options o;
+        const heed_layernorm_options *options;
+    } p;
+    const heed_layernorm_options defaults = HEED_LAYERNORM_OPTIONS_INIT;
+#define reset()                                                                                                        \
+    (p.n = 6, p.cols = 5, p.tables = 2, p.sequences = 2, p.ld = 6, p.offset[0] = 0, p.offset[1] = 2, p.offset[2] = 6,  \
+     p.offsets = p.offset, p.table[0] = (heed_embedding_table){at(0), 4, 7, p.ids, 0},                                 \
+     p.table[1] = (heed_embedding_table){at(1), 5, 6, NULL, 1}, p.given = p.table,                                     \
+     memcpy(p.ids, (const int32_t[]){0, 3, 1, 2, 3, 0}, sizeof p.ids), p.dst = at(2), p.o = defaults,                  \
+     p.o.scale = at(3), p.o.shift = at(4), p.o.sum = at(5), p.o.ld_sum = 7, p.o.mean = at(6),                          \
+     p.o.inverse_deviation = at(7), p.options = &p.o)
+#define call()                                                                                                         \
+    heed_embed_layernorm(NULL, p.n, p.cols, p.tables, p.given, p.sequences, p.offsets, p.options, p.dst, p.ld)
+    begin("heed_embed_layernorm refuses");
+    GOOD((void)0);
+    GOOD(p.options = NULL);
+    GOOD(p.o.scale = p.o.shift = NULL);
+    GOOD(p.o.sum = p.o.mean = p.o.inverse_deviation = NULL);
+    WRONG(HEED_ERR_VALUE, p.tables = 0);
+    WRONG(HEED_ERR_VALUE, p.tables = 9);
+    WRONG(HEED_ERR_NULL, p.given = NULL);
+    WRONG(HEED_ERR_NULL, p.table[0].table = NULL);
+    WRONG(HEED_ERR_NULL, p.dst = NULL);
+    WRONG(HEED_ERR_STRIDE, p.table[1].ld = 4);
+    WRONG(HEED_ERR_STRIDE, p.ld = 4);
+    WRONG(HEED_ERR_STRIDE, p.o.ld_sum = 4);
+    WRONG(HEED_ERR_ALIGNMENT, p.dst = shifted(p.dst, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.scale = shifted(p.o.scale, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.shift = shifted(p.o.shift, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.sum = shifted(p.o.sum, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.mean = shifted(p.o.mean, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.inverse_deviation = shifted(p.o.inverse_deviation, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.offsets = shifted(p.offsets, 2));
+    WRONG(HEED_ERR_INDEX, p.ids[5] = 4);
+    WRONG(HEED_ERR_INDEX, p.table[1].rows = 4);
+    WRONG(HEED_ERR_SHAPE, p.offset[2] = 5);
+    WRONG(HEED_ERR_VALUE, p.o.eps = -1.0f);
+    WRONG(HEED_ERR_VALUE, p.o.eps = NAN);
+    WRONG(HEED_ERR_VALUE, p.o.residual = at(8));
+    WRONG(HEED_ERR_OVERLAP, p.dst = at(0));
+    WRONG(HEED_ERR_OVERLAP, p.dst = at(3) - 10);
+    WRONG(HEED_ERR_OVERLAP, p.o.sum = p.dst);
+    WRONG(HEED_ERR_OVERLAP, p.o.mean = p.dst + 34);
+    WRONG(HEED_ERR_OVERLAP, p.o.mean = p.o.inverse_deviation);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = at(1));
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.table[0].ld = size);                                                                    \
+    WRONG(HEED_ERR_OVERFLOW, p.o.ld_sum = size);                                                                       \
+    WRONG(HEED_ERR_OVERFLOW, p.ld = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    WRONG_STRUCTS(p.o, p.options);
+    WRONG(HEED_OK, (p.n = 0, p.offsets = NULL, p.table[0].table = p.table[1].table = p.dst = NULL));
+#undef reset
+#undef call
+    end();
+}
+
 static void test_positions(void)
 {
     static struct {
@@ -702,6 +967,142 @@ static heed_attention_args good_attention(void)
     a.map = (heed_heads_out){at(4), HEADS * QUERIES * KEYS, QUERIES * KEYS, KEYS};
     a.mask = (heed_mask){at(5), HEED_MASK_ADDITIVE, 0, QUERIES * KEYS, KEYS};
     return a;
+}
+
+static void test_rotary_table(void)
+{
+    static struct {
+        size_t n, first, dims, ld_cosine, ld_sine;
+        int32_t positions[4], *given_positions;
+        double factors[3];
+        heed_rotary_options o;
+        const heed_rotary_options *given;
+        float *cosine, *sine;
+    } p;
+    const heed_rotary_options defaults = HEED_ROTARY_OPTIONS_INIT;
+#define reset()                                                                                                        \
+    (p.n = 4, p.first = 0, p.dims = 6, p.ld_cosine = 4, p.ld_sine = 5, p.cosine = at(0), p.sine = at(1),               \
+     p.o = defaults, p.o.factors = p.factors, p.given = &p.o, p.given_positions = p.positions,                         \
+     memcpy(p.positions, (const int32_t[]){3, 0, -7, 9}, sizeof p.positions),                                          \
+     memcpy(p.factors, (const double[]){1.0, 0.5, -0.25}, sizeof p.factors))
+#define call()                                                                                                         \
+    heed_rotary_table(NULL, p.n, p.given_positions, p.first, p.dims, p.given, p.cosine, p.ld_cosine, p.sine, p.ld_sine)
+    begin("heed_rotary_table refuses");
+    GOOD((void)0);
+    GOOD(p.given = NULL);
+    GOOD(p.o.factors = NULL);
+    WRONG(HEED_ERR_NULL, p.cosine = NULL);
+    WRONG(HEED_ERR_NULL, p.sine = NULL);
+    WRONG(HEED_ERR_STRIDE, p.ld_cosine = 2);
+    WRONG(HEED_ERR_STRIDE, p.ld_sine = 2);
+    WRONG(HEED_ERR_ALIGNMENT, p.cosine = shifted(p.cosine, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.sine = shifted(p.sine, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.given_positions = shifted(p.positions, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.factors = shifted(p.factors, 4));
+    WRONG(HEED_ERR_SHAPE, p.dims = 5);
+    const double wrong[] = {0.5, -10000.0, (double)NAN, (double)INFINITY, 0x1p1001};
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        WRONG(HEED_ERR_VALUE, p.o.base = wrong[i]);
+    WRONG(HEED_ERR_VALUE, p.o.position_scale = (double)NAN);
+    WRONG(HEED_ERR_VALUE, p.o.position_scale = 0x1p40);
+    WRONG(HEED_ERR_VALUE, p.o.position_scale = -0x1p40);
+    WRONG(HEED_ERR_VALUE, p.o.magnitude = (double)INFINITY);
+    WRONG(HEED_ERR_VALUE, p.factors[1] = (double)NAN);
+    WRONG(HEED_ERR_VALUE, p.factors[2] = -(double)INFINITY);
+    WRONG(HEED_ERR_VALUE, p.factors[2] = 0x1p30);
+    WRONG(HEED_ERR_VALUE, (p.given_positions = NULL, p.first = SIZE_MAX));
+    WRONG(HEED_ERR_VALUE, (p.given_positions = NULL, p.first = ((size_t)1 << 31) - 3));
+    GOOD((p.given_positions = NULL, p.first = ((size_t)1 << 31) - 4));
+    WRONG(HEED_ERR_OVERLAP, p.cosine = p.sine);
+    WRONG(HEED_ERR_OVERLAP, p.sine = p.cosine + 14);
+    GOOD(p.sine = p.cosine + 15);
+    WRONG(HEED_ERR_OVERFLOW, p.ld_cosine = SIZE_MAX);
+    WRONG(HEED_ERR_OVERFLOW, p.ld_sine = SIZE_MAX / 4);
+    WRONG_STRUCTS(p.o, p.given);
+    WRONG(HEED_OK, (p.n = 0, p.cosine = p.sine = NULL));
+    WRONG(HEED_OK, (p.dims = 0, p.cosine = p.sine = NULL));
+#undef reset
+#undef call
+    double factors[4] = {7.0, 7.0, 7.0, 7.0}, magnitude = 7.0;
+    CHECK(heed_rotary_llama3(7, 10000.0, 8.0, 1.0, 4.0, 8192, factors) == HEED_ERR_SHAPE);
+    CHECK(heed_rotary_llama3(8, 1.0, 8.0, 1.0, 4.0, 8192, factors) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_llama3(8, 10000.0, 0.5, 1.0, 4.0, 8192, factors) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 4.0, 4.0, 8192, factors) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 0.0, 4.0, 8192, factors) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, 4.0, 0, factors) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, 4.0, 8192, NULL) == HEED_ERR_NULL);
+    CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, 4.0, 8192, shifted(factors, 4)) == HEED_ERR_ALIGNMENT);
+    CHECK(heed_rotary_yarn(7, 10000.0, 8.0, 32.0, 1.0, 8192, factors, &magnitude) == HEED_ERR_SHAPE);
+    CHECK(heed_rotary_yarn(8, 1.0, 8.0, 32.0, 1.0, 8192, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 1.0, 32.0, 8192, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, (double)NAN, 1.0, 8192, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, (double)INFINITY, 32.0, 1.0, 8192, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, SIZE_MAX, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, 8192, NULL, &magnitude) == HEED_ERR_NULL);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, 8192, factors, NULL) == HEED_ERR_NULL);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, 8192, factors, shifted(&magnitude, 4)) == HEED_ERR_ALIGNMENT);
+    for (size_t i = 0; i < COUNT(factors); i++)
+        CHECK(factors[i] == 7.0 && magnitude == 7.0);
+    end();
+}
+
+static void test_rotary(void)
+{
+    static struct {
+        int32_t ids[6];
+        heed_rotary_args a;
+        const heed_rotary_args *given;
+    } p;
+    const heed_rotary_args defaults = HEED_ROTARY_ARGS_INIT;
+#define reset()                                                                                                        \
+    (p.a = defaults, p.a.batch = 2, p.a.seq = 3, p.a.n_heads = 2, p.a.head_dim = 9, p.a.dims = 8, p.a.cosine = at(0),  \
+     p.a.sine = at(1), p.a.ld_cosine = 5, p.a.ld_sine = 6, p.a.positions = 7, p.a.ids = p.ids,                         \
+     p.a.src = (heed_heads){at(2), 54, 9, 18}, p.a.dst = (heed_heads_out){at(3), 54, 27, 9}, p.given = &p.a,           \
+     memcpy(p.ids, (const int32_t[]){0, 6, 2, 2, 1, 5}, sizeof p.ids))
+#define call() heed_rotary(NULL, p.given)
+    begin("heed_rotary refuses");
+    GOOD((void)0);
+    WRONG(HEED_ERR_NULL, p.given = NULL);
+    WRONG(HEED_ERR_ENUM, p.a.pairs = (heed_rotary_pairs)NOT_IN_ENUM);
+    WRONG(HEED_ERR_SHAPE, p.a.dims = 7);
+    WRONG(HEED_ERR_SHAPE, p.a.dims = 10);
+    WRONG(HEED_ERR_NULL, p.a.cosine = NULL);
+    WRONG(HEED_ERR_NULL, p.a.sine = NULL);
+    WRONG(HEED_ERR_NULL, p.a.src.data = NULL);
+    WRONG(HEED_ERR_NULL, p.a.dst.data = NULL);
+    WRONG(HEED_ERR_STRIDE, p.a.ld_cosine = 3);
+    WRONG(HEED_ERR_STRIDE, p.a.ld_sine = 3);
+    WRONG(HEED_ERR_STRIDE, p.a.dst.row_stride = 8);
+    WRONG(HEED_ERR_STRIDE, p.a.dst.head_stride = 8);
+    WRONG(HEED_ERR_STRIDE, p.a.dst.batch_stride = 30);
+    WRONG(HEED_ERR_ALIGNMENT, p.a.cosine = shifted(p.a.cosine, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.sine = shifted(p.a.sine, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.ids = shifted(p.ids, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.src.data = shifted(p.a.src.data, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.dst.data = shifted(p.a.dst.data, 1));
+    WRONG(HEED_ERR_INDEX, p.ids[5] = 7);
+    WRONG(HEED_ERR_INDEX, p.ids[0] = -1);
+    WRONG(HEED_ERR_INDEX, p.a.positions = 6);
+    WRONG(HEED_ERR_INDEX, (p.a.ids = NULL, p.a.first = 5));
+    WRONG(HEED_ERR_INDEX, (p.a.ids = NULL, p.a.first = SIZE_MAX));
+    GOOD((p.a.ids = NULL, p.a.first = 4));
+    WRONG(HEED_ERR_OVERLAP, p.a.dst.data = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.a.dst.data = at(0));
+    WRONG(HEED_ERR_OVERLAP, p.a.dst.data = at(1) + 39);
+    WRONG(HEED_ERR_OVERLAP, (p.a.dst = (heed_heads_out){at(2) + 1, 54, 9, 18}));
+    GOOD((p.a.dst = (heed_heads_out){at(2), 54, 9, 18}));
+    WRONG(HEED_ERR_OVERFLOW, p.a.src.batch_stride = SIZE_MAX);
+    WRONG(HEED_ERR_OVERFLOW, p.a.dst.batch_stride = SIZE_MAX / 2);
+    WRONG(HEED_ERR_OVERFLOW, p.a.ld_cosine = SIZE_MAX / 4);
+    WRONG(HEED_ERR_OVERFLOW, (p.a.ids = NULL, p.a.first = 4, p.a.batch = SIZE_MAX));
+    WRONG_STRUCTS(p.a, p.given);
+    WRONG(HEED_OK, (p.a.batch = 0, p.a.src.data = NULL, p.a.dst.data = NULL));
+    WRONG(HEED_OK, (p.a.seq = 0, p.a.cosine = p.a.sine = NULL, p.a.src.data = NULL, p.a.dst.data = NULL));
+    WRONG(HEED_OK, (p.a.n_heads = 0, p.a.src.data = NULL, p.a.dst.data = NULL));
+    GOOD((p.a.dims = 0, p.a.cosine = p.a.sine = NULL));
+#undef reset
+#undef call
+    end();
 }
 
 static void test_attention(void)
@@ -1561,13 +1962,23 @@ int main(void)
     test_row_operator("heed_activate", gelu);
     test_row_operator("heed_l2_normalize", l2);
     test_row_operator("heed_layernorm", layernorm);
+    test_row_operator("heed_rmsnorm", rmsnorm);
     test_row_values();
+    test_row_operator("heed_masked_softmax", masked_softmax);
+    test_row_operator("heed_log_softmax", log_softmax);
+    test_masked_softmax(0);
+    test_masked_softmax(1);
     test_gated();
+    test_top_k();
     test_layernorm();
     test_layernorm_aliases();
+    test_rmsnorm();
     test_pool();
     test_embed();
+    test_embed_layernorm();
     test_positions();
+    test_rotary_table();
+    test_rotary();
     test_attention();
     test_ffn();
     test_mha();

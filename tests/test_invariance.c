@@ -88,6 +88,26 @@ static void run_softmax(const struct setting *s, float *out)
     copy_out(s, s->units, WIDE, y, out);
 }
 
+static void run_masked_softmax(const struct setting *s, float *out)
+{
+    float *x = matrix(s, ROWS, WIDE, 78), *mask = matrix(s, ROWS, WIDE, 79), *y = matrix(s, ROWS, WIDE, 80);
+    size_t ld = WIDE + s->gap;
+    heed_softmax_options options = HEED_SOFTMAX_OPTIONS_INIT;
+    options.scale = 1.7f;
+    options.mask = (heed_mask){mask + s->first * ld, HEED_MASK_ADDITIVE, 0, 0, ld};
+    ok(heed_masked_softmax(s->context, s->units, WIDE, x + s->first * ld, ld, &options, y, ld), "masked softmax");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_log_softmax(const struct setting *s, float *out)
+{
+    float *x = matrix(s, ROWS, WIDE, 81);
+    size_t ld = WIDE + s->gap;
+    x += s->first * ld;
+    ok(heed_log_softmax(s->context, s->units, WIDE, x, ld, NULL, x, ld), "log softmax");
+    copy_out(s, s->units, WIDE, x, out);
+}
+
 static void run_layernorm(const struct setting *s, float *out)
 {
     const struct setting dense = {s->context, s->offset, 0, 0, 0};
@@ -100,6 +120,35 @@ static void run_layernorm(const struct setting *s, float *out)
     options.ld_residual = ld;
     ok(heed_layernorm(s->context, s->units, WIDE, x + s->first * ld, ld, &options, y, ld), "layernorm");
     copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_rmsnorm(const struct setting *s, float *out)
+{
+    const struct setting dense = {s->context, s->offset, 0, 0, 0};
+    float *x = matrix(s, ROWS, WIDE, 73), *r = matrix(s, ROWS, WIDE, 74), *y = matrix(s, ROWS, WIDE, 75);
+    size_t ld = WIDE + s->gap;
+    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+    options.scale = matrix(&dense, 1, WIDE, 76);
+    options.residual = r + s->first * ld;
+    options.ld_residual = ld;
+    ok(heed_rmsnorm(s->context, s->units, WIDE, x + s->first * ld, ld, &options, y, ld), "rmsnorm");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+/* Mean and inverse deviation only. */
+static void run_moments(const struct setting *s, float *out)
+{
+    float *x = matrix(s, ROWS, WIDE, 77), mean[ROWS], inverse[ROWS];
+    size_t ld = WIDE + s->gap;
+    heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
+    options.mean = mean;
+    options.inverse_deviation = inverse;
+    x += s->first * ld;
+    ok(heed_layernorm(s->context, s->units, WIDE, x, ld, &options, x, ld), "layernorm");
+    for (size_t i = 0; i < s->units; i++) {
+        out[2 * i] = mean[i];
+        out[2 * i + 1] = inverse[i];
+    }
 }
 
 static void run_gelu(const struct setting *s, float *out)
@@ -135,6 +184,43 @@ static void run_positions(const struct setting *s, float *out)
     copy_out(s, s->units, WIDE, y, out);
 }
 
+static void run_rotary(const struct setting *s, float *out)
+{
+    enum { HEADS = 7, DIM = WIDE / HEADS, HALF = 46 };
+    float *x = matrix(s, ROWS, WIDE, 82), *y = matrix(s, ROWS, WIDE, 83), *c = matrix(s, ROWS, HALF, 84);
+    float *sine = matrix(s, ROWS, HALF, 85);
+    size_t ld = WIDE + s->gap;
+    heed_rotary_args a = HEED_ROTARY_ARGS_INIT;
+    a.pairs = HEED_ROTARY_INTERLEAVED;
+    a.batch = 1;
+    a.seq = s->units;
+    a.n_heads = HEADS;
+    a.head_dim = DIM;
+    a.dims = 2 * HALF;
+    a.cosine = c;
+    a.sine = sine;
+    a.ld_cosine = a.ld_sine = HALF + s->gap;
+    a.positions = ROWS;
+    a.first = s->first;
+    a.src = (heed_heads){x + s->first * ld, 0, DIM, ld};
+    a.dst = (heed_heads_out){y, 0, DIM, ld};
+    ok(heed_rotary(s->context, &a), "rotary");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+/* Cosines in the first half of a row of the output, sines in the second. */
+static void run_rotary_table(const struct setting *s, float *out)
+{
+    enum { HALF = WIDE / 2 };
+    float *c = matrix(s, ROWS, HALF, 86), *sine = matrix(s, ROWS, HALF, 92);
+    size_t ld = HALF + s->gap;
+    ok(heed_rotary_table(s->context, s->units, NULL, 77 + s->first, 2 * HALF, NULL, c, ld, sine, ld), "table");
+    for (size_t i = 0; i < s->units; i++) {
+        memcpy(out + i * WIDE, c + i * ld, HALF * sizeof *out);
+        memcpy(out + i * WIDE + HALF, sine + i * ld, HALF * sizeof *out);
+    }
+}
+
 static void run_embed(const struct setting *s, float *out)
 {
     float *y = matrix(s, ROWS, WIDE, 21);
@@ -156,6 +242,42 @@ static void run_pool(const struct setting *s, float *out)
         offsets[i] = 3 * i - i % 3;
     ok(heed_pool(s->context, HEED_POOLING_MEAN, s->units, offsets + s->first, WIDE, x, WIDE + s->gap, y, WIDE + s->gap),
        "pool");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_max_pool(const struct setting *s, float *out)
+{
+    float *x = matrix(s, 3 * ROWS, WIDE, 87), *y = matrix(s, ROWS, WIDE, 88);
+    size_t offsets[ROWS + 1];
+    for (size_t i = 0; i <= ROWS; i++)
+        offsets[i] = 3 * i - i % 3;
+    ok(heed_pool(s->context, HEED_POOLING_MAX, s->units, offsets + s->first, WIDE, x, WIDE + s->gap, y, WIDE + s->gap),
+       "pool");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_top_k(const struct setting *s, float *out)
+{
+    enum { K = 30 };
+    float *x = matrix(s, ROWS, WIDE, 89), *y = matrix(s, ROWS, WIDE, 90);
+    size_t ld = WIDE + s->gap, index[ROWS * K];
+    ok(heed_top_k(s->context, s->units, WIDE, K, x + s->first * ld, ld, y, ld, index, K), "top k");
+    for (size_t i = 0; i < s->units * K; i++)
+        y[i / K * ld + K + i % K] = (float)index[i];
+    for (size_t i = 0; i < s->units; i++)
+        memcpy(out + i * 2 * K, y + i * ld, 2 * K * sizeof *out);
+}
+
+static void run_embed_layernorm(const struct setting *s, float *out)
+{
+    float *y = matrix(s, ROWS, WIDE, 91);
+    heed_embedding_table tables[] = {{matrix(s, 13, WIDE, 22), 13, WIDE + s->gap, NULL, 0},
+                                     {matrix(s, ROWS, WIDE, 23), ROWS, WIDE + s->gap, NULL, s->first}};
+    int32_t ids[ROWS];
+    for (size_t i = 0; i < ROWS; i++)
+        ids[i] = (int32_t)(i * 7 % 13);
+    tables[0].ids = ids + s->first;
+    ok(heed_embed_layernorm(s->context, s->units, WIDE, 2, tables, 0, NULL, NULL, y, WIDE + s->gap), "embed");
     copy_out(s, s->units, WIDE, y, out);
 }
 
@@ -318,13 +440,22 @@ static const struct invariant {
     {"transposed matmul", run_matmul_transposed, ROWS, COLS, NULL},
     {"linear", run_linear, ROWS, COLS, NULL},
     {"softmax", run_softmax, ROWS, WIDE, NULL},
+    {"masked softmax", run_masked_softmax, ROWS, WIDE, NULL},
+    {"log softmax", run_log_softmax, ROWS, WIDE, NULL},
     {"layernorm", run_layernorm, ROWS, WIDE, NULL},
+    {"rmsnorm", run_rmsnorm, ROWS, WIDE, NULL},
+    {"moments", run_moments, ROWS, 2, NULL},
     {"gelu", run_gelu, ROWS, WIDE, NULL},
     {"gated", run_gated, ROWS, WIDE, NULL},
     {"l2_normalize", run_l2, ROWS, WIDE, NULL},
     {"positions", run_positions, ROWS, WIDE, NULL},
+    {"rotary", run_rotary, ROWS, WIDE, NULL},
+    {"rotary table", run_rotary_table, ROWS, WIDE, NULL},
     {"embed", run_embed, ROWS, WIDE, NULL},
     {"pool", run_pool, ROWS, WIDE, NULL},
+    {"maximum pool", run_max_pool, ROWS, WIDE, NULL},
+    {"top k", run_top_k, ROWS, 60, NULL},
+    {"embed and layernorm", run_embed_layernorm, ROWS, WIDE, NULL},
     {"ffn", run_ffn, LAYER_ROWS, D_MODEL, NULL},
     {"attention", run_attention, ATTENTION_BATCH, N_HEADS *VALUE_DIM, attention_offsets},
     {"cross-attention", run_cross_attention, SEQUENCES, D_MODEL, offsets},

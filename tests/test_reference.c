@@ -93,9 +93,75 @@ static void test_softmax(const struct heed_kernels *table)
     finish_line("softmax", table->name, worst);
 }
 
+/* Scales and masks in turn; rows wholly masked come out as zeros or -inf. */
+static void check_masked_softmax(size_t n, enum pattern pattern, unsigned variant, double *worst)
+{
+    enum { ROWS = 2 };
+    static const float scales[] = {1.0f, 0.125f, 3.0f};
+    float *x = buffer(ROWS * n, 1), *y = buffer(ROWS * n, 2), *additive = buffer(ROWS * n, 3);
+    unsigned char *boolean = (unsigned char *)buffer(ROWS * n, 0);
+    heed_softmax_options options = HEED_SOFTMAX_OPTIONS_INIT;
+    struct score_mask mask = {NULL, NULL, n};
+    for (size_t i = 0; i < ROWS * n; i++) {
+        boolean[i] = random_below(4) != 0;
+        additive[i] = boolean[i] ? uniform(-3.0f, 3.0f) : -INFINITY;
+    }
+    for (size_t i = 0; i < ROWS; i++)
+        fill_row(pattern, n, x + i * n);
+    options.scale = scales[variant % COUNT(scales)];
+    if (variant % 4 == 1) {
+        options.mask = (heed_mask){additive, HEED_MASK_ADDITIVE, 0, 0, n};
+        mask.additive = additive;
+    } else if (variant % 4 == 2) {
+        options.mask = (heed_mask){boolean, HEED_MASK_BOOLEAN, 0, 0, n};
+        mask.boolean = boolean;
+    }
+    CHECK(heed_masked_softmax(context, ROWS, n, x, n, &options, y, n) == HEED_OK);
+    struct inexact want = reference_masked_softmax(ROWS, n, x, n, options.scale, mask, 0);
+    check_inexact(ROWS, n, y, n, want, "masked softmax", worst);
+    want = reference_masked_softmax(ROWS, n, x, n, options.scale, mask, 1);
+    CHECK(heed_log_softmax(context, ROWS, n, x, n, &options, x, n) == HEED_OK);
+    check_inexact(ROWS, n, x, n, want, "log softmax", worst);
+    reference_release();
+    release_all();
+}
+
+static void test_masked_softmax(const struct heed_kernels *table)
+{
+    double worst = 0.0;
+    seed(17);
+    begin("%s masked and log softmax within their bounds", table->name);
+    for (size_t l = 0; l < row_lengths(); l++)
+        for (int p = 0; p < ROW_PATTERNS; p++)
+            check_masked_softmax(row_length(l), (enum pattern)p, (unsigned)(l + 5 * (size_t)p), &worst);
+    finish_line("masked and log softmax", table->name, worst);
+}
+
+/* Rows as long as a vocabulary. */
+static void test_long_rows(const struct heed_kernels *table)
+{
+    static const size_t lengths[] = {151936, 643251};
+    double worst = 0.0;
+    seed(18);
+    begin("%s softmax of long rows", table->name);
+    for (size_t l = 0; l < (quick() ? 1 : COUNT(lengths)); l++) {
+        size_t n = lengths[l];
+        float *x = buffer(n, 1), *y = buffer(n, 2);
+        const struct score_mask none = {NULL, NULL, n};
+        fill_row(ROW_GAUSSIAN, n, x);
+        CHECK(heed_softmax(context, 1, n, x, n, y, n) == HEED_OK);
+        check_inexact(1, n, y, n, reference_softmax(1, n, x, n), "softmax", &worst);
+        CHECK(heed_log_softmax(context, 1, n, x, n, NULL, y, n) == HEED_OK);
+        check_inexact(1, n, y, n, reference_masked_softmax(1, n, x, n, 1.0f, none, 1), "log softmax", &worst);
+        reference_release();
+        release_all();
+    }
+    finish_line("long rows", table->name, worst);
+}
+
 static void check_layernorm(size_t n, enum pattern pattern, float eps, int with_vectors, float *memory, double *worst)
 {
-    float *x = memory, *y = x + LONGEST_ROW, *scale = y + LONGEST_ROW, *shift = scale + LONGEST_ROW;
+    float *x = memory, *y = x + LONGEST_ROW, *scale = y + LONGEST_ROW, *shift = scale + LONGEST_ROW, moments[2];
     heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
     fill_row(pattern, n, x);
     fill_uniform(scale, n, -2.0f, 2.0f);
@@ -103,9 +169,12 @@ static void check_layernorm(size_t n, enum pattern pattern, float eps, int with_
     options.eps = eps;
     options.scale = with_vectors ? scale : NULL;
     options.shift = with_vectors ? shift : NULL;
+    options.mean = &moments[0];
+    options.inverse_deviation = &moments[1];
     CHECK(heed_layernorm(context, 1, n, x, n, &options, y, n) == HEED_OK);
-    struct inexact want = reference_layernorm(1, n, inexact_rows(1, n, x, n), options.scale, options.shift, eps);
-    check_inexact(1, n, y, n, want, "layernorm", worst);
+    struct inexact rows = inexact_rows(1, n, x, n);
+    check_inexact(1, n, y, n, reference_layernorm(1, n, rows, options.scale, options.shift, eps), "layernorm", worst);
+    check_inexact(1, 2, moments, 2, reference_moments(1, n, rows, eps), "mean and inverse deviation", worst);
     reference_release();
 }
 
@@ -156,6 +225,69 @@ static void test_residual(const struct heed_kernels *table)
         reference_release();
     }
     finish_line("layernorm of a sum", table->name, worst);
+}
+
+static void check_rmsnorm(size_t n, enum pattern pattern, float eps, int with_scale, float *memory, double *worst)
+{
+    float *x = memory, *y = x + LONGEST_ROW, *scale = y + LONGEST_ROW, inverse;
+    double want_inverse, inverse_error;
+    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+    fill_row(pattern, n, x);
+    fill_uniform(scale, n, -2.0f, 2.0f);
+    options.eps = eps;
+    options.scale = with_scale ? scale : NULL;
+    options.inverse_rms = &inverse;
+    CHECK(heed_rmsnorm(context, 1, n, x, n, &options, y, n) == HEED_OK);
+    struct inexact want = reference_rmsnorm(1, n, x, n, options.scale, eps, &want_inverse, &inverse_error);
+    check_inexact(1, n, y, n, want, "rmsnorm", worst);
+    check_bound((double)inverse, want_inverse, inverse_error, "inverse rms", 0);
+    reference_release();
+}
+
+static void test_rmsnorm(const struct heed_kernels *table)
+{
+    static const float eps[] = {1e-5f, 0.0f, 1e-12f};
+    double worst = 0.0;
+    float *memory = buffer(3 * LONGEST_ROW, 5);
+    seed(15);
+    begin("%s rmsnorm within its bound", table->name);
+    for (size_t l = 0; l < row_lengths(); l++)
+        for (int p = 0; p < ROW_PATTERNS; p++) {
+            if (p == ROW_SUBNORMAL && subnormal_slack(table) > 0.0)
+                continue;
+            check_rmsnorm(row_length(l), (enum pattern)p, eps[(l + (size_t)p) % COUNT(eps)], (int)(l % 3 > 0), memory,
+                          &worst);
+        }
+    finish_line("rmsnorm", table->name, worst);
+}
+
+/* The sum is that of LayerNorm; the rest has the bits of RMSNorm of that sum. */
+static void test_rmsnorm_residual(const struct heed_kernels *table)
+{
+    enum { ROWS = 6, MOST = 300 };
+    float *x = buffer(ROWS * MOST, 1), *r = buffer(ROWS * MOST, 2), *sum = buffer(ROWS * MOST, 3);
+    float *want = buffer(ROWS * MOST, 0), *y = buffer(ROWS * MOST, 4);
+    seed(16);
+    begin("%s rmsnorm of a sum", table->name);
+    for (size_t n = 1; n <= MOST; n += n < 40 ? 1 : 37) {
+        heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+        fill_uniform(x, ROWS * n, -3.0f, 3.0f);
+        fill_uniform(r, ROWS * n, -300.0f, 300.0f);
+        for (size_t i = 0; i < ROWS * n; i++)
+            want[i] = x[i] + r[i];
+        options.residual = r;
+        options.ld_residual = n;
+        options.sum = sum;
+        options.ld_sum = n;
+        CHECK(heed_rmsnorm(context, ROWS, n, x, n, &options, y, n) == HEED_OK);
+        check_same(ROWS, n, sum, n, want, n, "sum");
+        CHECK(heed_rmsnorm(context, ROWS, n, want, n, NULL, want, n) == HEED_OK);
+        check_same(ROWS, n, y, n, want, n, "rmsnorm of the sum");
+        options.sum = NULL;
+        CHECK(heed_rmsnorm(context, ROWS, n, x, n, &options, r, n) == HEED_OK);
+        check_same(ROWS, n, r, n, y, n, "over the residual, without the sum");
+    }
+    end();
 }
 
 static void test_activations(const struct heed_kernels *table)
@@ -257,6 +389,50 @@ static void test_embedding(const struct heed_kernels *table)
             }
         CHECK(heed_embed(context, TOKENS, cols, TABLES, tables, 3, offsets, y, COLS) == HEED_OK);
         check_same(TOKENS, cols, y, COLS, want, COLS, "embedding");
+    }
+    end();
+}
+
+/* The bits of the two operators, whatever else is asked for. */
+static void test_embed_layernorm(const struct heed_kernels *table)
+{
+    enum { ROWS = 11, COLS = 67, TOKENS = 9, TABLES = 2 };
+    float *rows[TABLES], *y = buffer(TOKENS * COLS, 3), *want = buffer(TOKENS * COLS, 0),
+                         *sum = buffer(TOKENS * COLS, 1);
+    float *scale = buffer(COLS, 2), *shift = buffer(COLS, 5), moments[2][2][TOKENS];
+    int32_t ids[TOKENS];
+    const size_t offsets[] = {0, 4, 4, TOKENS};
+    heed_embedding_table tables[TABLES];
+    seed(22);
+    begin("%s embedding and layernorm at once", table->name);
+    for (size_t i = 0; i < TABLES; i++) {
+        rows[i] = buffer(ROWS * COLS, i);
+        fill_uniform(rows[i], ROWS * COLS, -1.0f, 1.0f);
+        tables[i] = (heed_embedding_table){rows[i], ROWS, COLS, i == 1 ? NULL : ids, 2};
+    }
+    for (size_t i = 0; i < TOKENS; i++)
+        ids[i] = (int32_t)random_below(ROWS);
+    fill_uniform(scale, COLS, -2.0f, 2.0f);
+    fill_uniform(shift, COLS, -2.0f, 2.0f);
+    for (size_t cols = 1; cols <= COLS; cols++) {
+        heed_layernorm_options o = HEED_LAYERNORM_OPTIONS_INIT;
+        o.scale = scale;
+        o.shift = shift;
+        o.mean = moments[0][0];
+        o.inverse_deviation = moments[0][1];
+        CHECK(heed_embed(context, TOKENS, cols, TABLES, tables, 3, offsets, want, cols) == HEED_OK);
+        o.sum = sum;
+        o.ld_sum = COLS;
+        CHECK(heed_embed_layernorm(context, TOKENS, cols, TABLES, tables, 3, offsets, &o, y, COLS) == HEED_OK);
+        check_same(TOKENS, cols, sum, COLS, want, cols, "sum");
+        o.sum = NULL;
+        o.mean = moments[1][0];
+        o.inverse_deviation = moments[1][1];
+        CHECK(heed_layernorm(context, TOKENS, cols, want, cols, &o, want, cols) == HEED_OK);
+        check_same(TOKENS, cols, y, COLS, want, cols, "layernorm");
+        check_same(2, TOKENS, moments[0][0], TOKENS, moments[1][0], TOKENS, "moments");
+        CHECK(heed_embed_layernorm(context, TOKENS, cols, TABLES, tables, 3, offsets, &o, sum, COLS) == HEED_OK);
+        check_same(TOKENS, cols, sum, COLS, want, cols, "without the sum");
     }
     end();
 }
@@ -676,12 +852,124 @@ static void test_positions(void)
     finish_line("positions", "all tables", worst);
 }
 
+static void test_rotary_tables(void)
+{
+    enum { N = 40, DIMS = 24 };
+    static const double bases[] = {10000.0, 500000.0, 1.0, 1e300};
+    double worst = 0.0, factors[DIMS / 2];
+    float *cosine = buffer(N * DIMS, 1), *sine = buffer(N * DIMS, 2);
+    int32_t positions[N];
+    seed(20);
+    begin("rotary tables within their bound");
+    for (size_t c = 0; c < 2 * COUNT(bases); c++) {
+        heed_rotary_options options = HEED_ROTARY_OPTIONS_INIT;
+        int consecutive = c % 3 == 0;
+        options.base = bases[c % COUNT(bases)];
+        for (size_t i = 0; i < N; i++)
+            positions[i] = consecutive ? 1000 + (int32_t)i : (int32_t)random_below(1 << (8 + c)) - (1 << 7);
+        if (c >= COUNT(bases)) {
+            options.position_scale = 0.25;
+            options.magnitude = 1.4245;
+            options.factors = factors;
+            CHECK(heed_rotary_yarn(DIMS, 10000.0, 40.0, 32.0, 1.0, 4096, factors, &options.magnitude) == HEED_OK);
+        }
+        CHECK(heed_rotary_table(NULL, N, consecutive ? NULL : positions, 1000, DIMS, &options, cosine, DIMS, sine,
+                                DIMS) == HEED_OK);
+        check_inexact(N, DIMS / 2, cosine, DIMS, reference_rotary_table(N, positions, DIMS, &options, 1), "cosine",
+                      &worst);
+        check_inexact(N, DIMS / 2, sine, DIMS, reference_rotary_table(N, positions, DIMS, &options, 0), "sine", &worst);
+    }
+    finish_line("rotary tables", "all tables", worst);
+}
+
+/* The formulas as their authors write them. */
+static void test_rotary_scalings(void)
+{
+    enum { DIMS = 128 };
+    double pi = acos(-1.0), factors[DIMS / 2], magnitude;
+    begin("rotary scalings");
+    CHECK(heed_rotary_llama3(DIMS, 500000.0, 8.0, 1.0, 4.0, 8192, factors) == HEED_OK);
+    for (size_t j = 0; j < DIMS / 2; j++) {
+        double wavelength = 2.0 * pi * pow(500000.0, 2.0 * (double)j / DIMS),
+               smooth = (8192.0 / wavelength - 1.0) / 3.0;
+        double want = wavelength < 8192.0 / 4.0 ? 1.0 : wavelength > 8192.0 ? 0.125 : (1.0 - smooth) / 8.0 + smooth;
+        check_bound(factors[j], want, 1e-12, "llama 3", j);
+    }
+    CHECK(heed_rotary_yarn(DIMS, 10000.0, 16.0, 32.0, 1.0, 4096, factors, &magnitude) == HEED_OK);
+    check_bound(magnitude, 0.1 * log(16.0) + 1.0, 1e-14, "magnitude", 0);
+    double low = floor(DIMS * log(4096.0 / (32.0 * 2.0 * pi)) / (2.0 * log(10000.0)));
+    double high = ceil(DIMS * log(4096.0 / (2.0 * pi)) / (2.0 * log(10000.0)));
+    for (size_t j = 0; j < DIMS / 2; j++) {
+        double ramp = fmin(1.0, fmax(0.0, ((double)j - low) / (high - low)));
+        check_bound(factors[j], ramp / 16.0 + 1.0 - ramp, 1e-12, "yarn", j);
+    }
+    CHECK(heed_rotary_yarn(0, 10000.0, 16.0, 32.0, 1.0, 4096, NULL, &magnitude) == HEED_OK);
+    CHECK(heed_rotary_yarn(8, 10000.0, 1.0, 0x1p100, 0x1p-100, 1, factors, &magnitude) == HEED_OK && magnitude == 1.0);
+    end();
+}
+
+/* Each product and sum rounds; both pairings, partial dims, ids or a first row, both layouts, in place. */
+static void test_rotary(const struct heed_kernels *table)
+{
+    enum { BATCH = 2, SEQ = 3, HEADS = 2, MOST = 71, POSITIONS = 9, TOKENS = BATCH * SEQ };
+    static const int32_t ids[TOKENS] = {8, 0, 3, 3, 1, 7};
+    float *x = buffer(TOKENS * HEADS * MOST, 1), *y = buffer(TOKENS * HEADS * MOST, 2);
+    float *c = buffer(POSITIONS * MOST, 3), *s = buffer(POSITIONS * MOST, 0);
+    double worst = 0.0;
+    seed(21);
+    begin("%s rotary within its bound", table->name);
+    for (size_t dim = 1; dim <= MOST; dim++)
+        for (unsigned variant = 0; variant < 8; variant++) {
+            size_t dims = dim / 2 * 2 - (variant & 1 ? dim / 6 * 2 : 0), half = dims / 2, n = TOKENS * HEADS * dim;
+            heed_rotary_args a = HEED_ROTARY_ARGS_INIT;
+            fill_uniform(x, n, -3.0f, 3.0f);
+            fill_uniform(c, POSITIONS * MOST, -1.0f, 1.0f);
+            fill_uniform(s, POSITIONS * MOST, -1.0f, 1.0f);
+            a.pairs = variant & 2 ? HEED_ROTARY_INTERLEAVED : HEED_ROTARY_HALVES;
+            a.batch = BATCH;
+            a.seq = SEQ;
+            a.n_heads = HEADS;
+            a.head_dim = dim;
+            a.dims = dims;
+            a.cosine = c;
+            a.sine = s;
+            a.ld_cosine = a.ld_sine = MOST;
+            a.positions = POSITIONS;
+            a.ids = variant & 4 ? ids : NULL;
+            a.first = 5;
+            a.src = variant & 4 ? (heed_heads){x, SEQ * HEADS * dim, dim, HEADS * dim}
+                                : (heed_heads){x, SEQ * HEADS * dim, SEQ * dim, dim};
+            a.dst = (heed_heads_out){y, a.src.batch_stride, a.src.head_stride, a.src.row_stride};
+            struct inexact want = inexact_rows(1, n, x, n);
+            for (size_t i = 0; i < TOKENS * HEADS * half; i++) {
+                size_t token = i / half / HEADS, j = i % half, row = variant & 4 ? (size_t)ids[token] : 5 + token % SEQ;
+                size_t at = token / SEQ * a.src.batch_stride + token % SEQ * a.src.row_stride +
+                            i / half % HEADS * a.src.head_stride;
+                size_t p = at + (variant & 2 ? 2 * j : j), q = variant & 2 ? p + 1 : p + half;
+                double cv = (double)c[row * MOST + j], sv = (double)s[row * MOST + j], u = (double)x[p],
+                       v = (double)x[q];
+                want.value[p] = u * cv - v * sv;
+                want.value[q] = v * cv + u * sv;
+                want.error[p] = gamma_of(2) * (fabs(u * cv) + fabs(v * sv));
+                want.error[q] = gamma_of(2) * (fabs(v * cv) + fabs(u * sv));
+            }
+            CHECK(heed_rotary(context, &a) == HEED_OK);
+            check_inexact(1, n, y, n, want, "rotary", &worst);
+            a.dst.data = x;
+            CHECK(heed_rotary(context, &a) == HEED_OK);
+            check_same(1, n, x, n, y, n, "in place");
+            reference_release();
+        }
+    finish_line("rotary", table->name, worst);
+}
+
 static void test_table(const struct heed_kernels *table)
 {
     static void (*const tests[])(const struct heed_kernels *) = {
-        test_softmax,     test_layernorm, test_residual,        test_activations, test_gated,
-        test_l2_and_pool, test_embedding, test_matmul,          test_tripwire,    test_exact_matmul,
-        test_linear,      test_attention, test_exact_attention, test_layers};
+        test_softmax,      test_masked_softmax,   test_long_rows,   test_layernorm,       test_residual,
+        test_rmsnorm,      test_rmsnorm_residual, test_activations, test_gated,           test_l2_and_pool,
+        test_embedding,    test_embed_layernorm,  test_rotary,      test_matmul,          test_tripwire,
+        test_exact_matmul, test_linear,           test_attention,   test_exact_attention, test_layers};
     context = context_on(table, 1);
     reference_allow(subnormal_slack(table));
     for (size_t i = 0; i < COUNT(tests); i++) {
@@ -696,5 +984,7 @@ int main(void)
     for_each_table(test_table);
     reference_allow(0.0);
     test_positions();
+    test_rotary_tables();
+    test_rotary_scalings();
     return finish();
 }

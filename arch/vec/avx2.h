@@ -111,6 +111,11 @@ HEED_INLINE vf vf_scale2(vf p, vf n)
     return _mm256_mul_ps(_mm256_mul_ps(p, vf_pow2(half)), vf_pow2(_mm256_sub_epi32(i, half)));
 }
 
+HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
+{
+    return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
+}
+
 HEED_INLINE vf vf_scale2_normal(vf p, vf n)
 {
     return _mm256_mul_ps(p, vf_pow2(_mm256_cvtps_epi32(n)));
@@ -133,6 +138,20 @@ HEED_INLINE float vf_fold_max(vf v)
 HEED_INLINE float vf_first(vf v)
 {
     return _mm256_cvtss_f32(v);
+}
+
+HEED_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
+{
+    __m256d e = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88)), o = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
+    *even = _mm256_castpd_ps(_mm256_permute4x64_pd(e, 0xd8));
+    *odd = _mm256_castpd_ps(_mm256_permute4x64_pd(o, 0xd8));
+}
+
+HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
+{
+    __m256 low = _mm256_unpacklo_ps(even, odd), high = _mm256_unpackhi_ps(even, odd);
+    *a = _mm256_permute2f128_ps(low, high, 0x20);
+    *b = _mm256_permute2f128_ps(low, high, 0x31);
 }
 
 HEED_INLINE void vf_transpose(vf v[VF_LEN])

@@ -98,10 +98,11 @@ HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
 }
 
-/* scalef rounds once, as the second of the two multiplications does: the same bits. */
-HEED_INLINE vf vf_scale2(vf p, vf n)
+/* scalef rounds once, as the second of the two multiplications does: the same bits. Lanes that are
+ * masked out cost no assist for results that underflow. */
+HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
 {
-    return _mm512_scalef_ps(p, n);
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, low, _CMP_NLT_UQ), p, n);
 }
 
 HEED_INLINE vf vf_scale2_normal(vf p, vf n)
@@ -128,6 +129,20 @@ HEED_INLINE float vf_fold_max(vf v)
 HEED_INLINE float vf_first(vf v)
 {
     return _mm512_cvtss_f32(v);
+}
+
+HEED_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
+{
+    const __m512i e = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    *even = _mm512_permutex2var_ps(a, e, b);
+    *odd = _mm512_permutex2var_ps(a, _mm512_add_epi32(e, _mm512_set1_epi32(1)), b);
+}
+
+HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
+{
+    const __m512i z = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    *a = _mm512_permutex2var_ps(even, z, odd);
+    *b = _mm512_permutex2var_ps(even, _mm512_add_epi32(z, _mm512_set1_epi32(8)), odd);
 }
 
 /* 4 x 4 blocks within 128-bit lanes, then the 4 x 4 matrix of lanes. */

@@ -140,6 +140,11 @@ HEED_INLINE vf vf_scale2(vf p, vf n)
     return vmulq_f32(vmulq_f32(p, vf_pow2(half)), vf_pow2(vsubq_s32(i, half)));
 }
 
+HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
+{
+    return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
+}
+
 HEED_INLINE vf vf_scale2_normal(vf p, vf n)
 {
     return vmulq_f32(p, vf_pow2(vcvtq_s32_f32(n)));
@@ -162,6 +167,20 @@ HEED_INLINE float vf_fold_max(vf v)
 HEED_INLINE float vf_first(vf v)
 {
     return vgetq_lane_f32(v, 0);
+}
+
+HEED_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
+{
+    float32x4x2_t u = vuzpq_f32(a, b);
+    *even = u.val[0];
+    *odd = u.val[1];
+}
+
+HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
+{
+    float32x4x2_t z = vzipq_f32(even, odd);
+    *a = z.val[0];
+    *b = z.val[1];
 }
 
 HEED_INLINE void vf_transpose(vf v[VF_LEN])

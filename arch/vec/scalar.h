@@ -122,6 +122,11 @@ HEED_INLINE vf vf_scale2(vf p, vf n)
     return p * vf_pow2(half) * vf_pow2(i - half);
 }
 
+HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
+{
+    return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
+}
+
 HEED_INLINE vf vf_scale2_normal(vf p, vf n)
 {
     return p * vf_pow2(vf_to_int(n));
@@ -140,6 +145,18 @@ HEED_INLINE float vf_fold_max(vf v)
 HEED_INLINE float vf_first(vf v)
 {
     return v;
+}
+
+HEED_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
+{
+    *even = a;
+    *odd = b;
+}
+
+HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
+{
+    *a = even;
+    *b = odd;
 }
 
 HEED_INLINE void vf_transpose(vf v[VF_LEN])

@@ -130,6 +130,11 @@ HEED_INLINE vf vf_scale2(vf p, vf n)
     return _mm_mul_ps(_mm_mul_ps(p, vf_pow2(half)), vf_pow2(_mm_sub_epi32(i, half)));
 }
 
+HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
+{
+    return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
+}
+
 HEED_INLINE vf vf_scale2_normal(vf p, vf n)
 {
     return _mm_mul_ps(p, vf_pow2(_mm_cvtps_epi32(n)));
@@ -150,6 +155,18 @@ HEED_INLINE float vf_fold_max(vf v)
 HEED_INLINE float vf_first(vf v)
 {
     return _mm_cvtss_f32(v);
+}
+
+HEED_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
+{
+    *even = _mm_shuffle_ps(a, b, 0x88);
+    *odd = _mm_shuffle_ps(a, b, 0xdd);
+}
+
+HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
+{
+    *a = _mm_unpacklo_ps(even, odd);
+    *b = _mm_unpackhi_ps(even, odd);
 }
 
 HEED_INLINE void vf_transpose(vf v[VF_LEN])
