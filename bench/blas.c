@@ -177,7 +177,7 @@ static enum outcome open_product(const struct library *library, struct impl *imp
     const struct problem *problem = impl->problem;
     enum suite_kind kind = problem->suite->kind;
     const struct shape *s = &problem->shape;
-    if (s->epilogue != EPILOGUE_NONE)
+    if ((kind != SUITE_MATMUL && kind != SUITE_LINEAR && kind != SUITE_GEMV) || s->epilogue != EPILOGUE_NONE)
         return OUTCOME_UNABLE;
     struct product *p = memory_array(1, sizeof *p);
     if (!p)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static struct library *const all[] = {
-    &library_heed, &library_openblas, &library_blis, &library_mkl, &library_onednn,
+    &library_heed, &library_unfused, &library_openblas, &library_blis, &library_mkl, &library_onednn,
 };
 
 struct library *library_at(size_t index)

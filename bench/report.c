@@ -116,13 +116,18 @@ static void summarize_series(const struct report *report, const struct row *firs
                    exp(logs / (double)count), count, worst->percent, worst->shape);
 }
 
+static bool is_own(const char *impl)
+{
+    return strcmp(impl, "heed") == 0 || strcmp(impl, "unfused") == 0;
+}
+
 /* The best row of the group but heed's own; NULL if heed was alone. */
 static const struct row *best_peer(const struct report *report, const struct row *heed)
 {
     const struct row *best = NULL;
     for (size_t i = 0; i < report->count; i++) {
         const struct row *row = &report->rows[i];
-        if (strcmp(row->impl, "heed") != 0 && same_group(row, heed) && (!best || row->percent > best->percent))
+        if (!is_own(row->impl) && same_group(row, heed) && (!best || row->percent > best->percent))
             best = row;
     }
     return best;

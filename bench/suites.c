@@ -66,6 +66,8 @@ static bool enter(struct contest *c, const struct library *library)
     enum outcome outcome = library->open(library, impl);
     if (outcome != OUTCOME_UNABLE)
         c->count++;
+    else if (impl->state && impl->close)
+        impl->close(impl->state);
     return outcome == OUTCOME_UNABLE || (outcome == OUTCOME_READY && check_result(c, impl));
 }
 
@@ -105,8 +107,12 @@ static bool time_impls(struct contest *c, struct setting *setting, struct report
     struct limit limit;
     struct timed timed[1 + N_LIBRARIES_MOST];
     const struct problem *p = &c->problem;
-    if (!limit_init_binding(&limit, setting->loops, setting->threads, p->flops, p->bytes))
+    if (!limit_init_binding(&limit, p->memory, setting->loops, setting->threads, p->flops, p->bytes))
         return false;
+    if (p->suite->kind == SUITE_ROWS && limit.kind == LIMIT_FMA) {
+        limit.name = "instructions";
+        limit.unit = "Gop/s";
+    }
     timed[0] = (struct timed){.sample = limit_sample, .arg = &limit};
     for (size_t i = 0; i < c->count; i++)
         timed[i + 1] =
@@ -216,7 +222,7 @@ static bool run_setting(struct setting *setting, struct report *report)
     heed_level_default(&best);
     /* The others choose their instructions themselves. */
     if (!setting->plan->named && strcmp(setting->isa, best) != 0)
-        setting->impls &= IMPL_HEED;
+        setting->impls &= IMPL_OWN;
     setting->loops = limits_loops(setting->isa);
     if (!setting->loops) {
         diag_print("%s: there is no loop for its limits", setting->isa);

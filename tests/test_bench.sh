@@ -60,7 +60,7 @@ rows() {
             NR == 1 { next }
             NF != 10 || $1 != suite || (shape != "" && $2 != shape) { exit bad = 1 }
             $4 + 0 < 1 || $6 + 0 <= 0 || $7 + 0 <= 0 { exit bad = 1 }
-            $8 !~ /^(GFLOP|GB)\/s$/ || $9 !~ /^(fma|L1|L2|L3|DRAM)$/ { exit bad = 1 }
+            $8 !~ /^(GFLOP|Gop|GB)\/s$/ || $9 !~ /^(fma|instructions|L1|L2|L3|DRAM)$/ { exit bad = 1 }
             $10 !~ /^[0-9]+\.[0-9]+$/ || $10 + 0 <= 0 { exit bad = 1 }
             END { exit bad || NR < 2 }' "$csv"
 }
@@ -99,6 +99,16 @@ run linear 7x33x20+gelu-erf
 run linear 3x5x7 --threads 1 --impl heed --isa all
 expect "--impl leaves out the others" only_impl heed
 run gemv 1x48x32 --threads 1
+for function in softmax layernorm relu gelu-erf gelu-tanh silu swiglu; do
+    run rows $function:3x21 --threads 1
+done
+run attention 1x2x7x9x8 --threads 1
+expect "the unfused form is among the rows" has_impl unfused
+run attention 2x4/2x9x9x16+causal
+run decode 1x4/2x3x40x16+causal --threads 1
+for suite in linear gemv rows attention decode; do
+    run $suite "" --threads 1 --impl heed --random 2
+done
 run matmul "" --threads 1 --impl heed --random 3 --seed 7
 expect "--random gives so many rows" has_rows 3
 cp "$csv" "$work/first.csv"
@@ -138,6 +148,10 @@ refuse 'needs --random' matmul --seed 1
 refuse 'do not go together' matmul --shape 8x8x8 --random 1
 refuse 'neither' peak --shape 8x8x8
 refuse 'expected 1xNxK' gemv --shape 2x8x8
+refuse 'expected FUNCTION' rows --shape 8x8
+refuse 'expected FUNCTION' rows --shape soft:8x8
+refuse 'expected BATCHxHEADS' attention --shape 1x4/3x8x8x8
+refuse 'expected BATCHxHEADS' decode --shape 1x4x8x8x8+nonsense
 refuse 'expected MxNxK' linear --shape 8x8x8+nonsense
 refuse 'expected MxNxK' matmul --shape 8x8x8+bias
 
