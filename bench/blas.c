@@ -177,7 +177,7 @@ static enum outcome open_product(const struct library *library, struct impl *imp
     const struct problem *problem = impl->problem;
     enum suite_kind kind = problem->suite->kind;
     const struct shape *s = &problem->shape;
-    if ((kind != SUITE_MATMUL && kind != SUITE_LINEAR && kind != SUITE_GEMV) || s->epilogue != EPILOGUE_NONE)
+    if (s->epilogue != EPILOGUE_NONE)
         return OUTCOME_UNABLE;
     struct product *p = memory_array(1, sizeof *p);
     if (!p)
@@ -193,9 +193,13 @@ static enum outcome open_product(const struct library *library, struct impl *imp
     return OUTCOME_READY;
 }
 
-struct library library_openblas = {
-    .name = "openblas", .find = find, .set_threads = set_threads, .open = open_product, .state = &openblas};
+struct library library_openblas = {.name = "openblas",
+                                   .find = find,
+                                   .set_threads = set_threads,
+                                   .open = open_product,
+                                   .products = true,
+                                   .state = &openblas};
 struct library library_blis = {
-    .name = "blis", .find = find, .set_threads = set_threads, .open = open_product, .state = &blis};
+    .name = "blis", .find = find, .set_threads = set_threads, .open = open_product, .products = true, .state = &blis};
 struct library library_mkl = {
-    .name = "mkl", .find = find, .set_threads = set_threads, .open = open_product, .state = &mkl};
+    .name = "mkl", .find = find, .set_threads = set_threads, .open = open_product, .products = true, .state = &mkl};

@@ -240,12 +240,17 @@ static bool run_setting(struct setting *setting, struct report *report)
     return done;
 }
 
+static bool is_product(enum suite_kind kind)
+{
+    return kind == SUITE_MATMUL || kind == SUITE_LINEAR || kind == SUITE_GEMV;
+}
+
 static void find_libraries(const struct plan *plan)
 {
     for (size_t i = 0; library_at(i); i++) {
         struct library *library = library_at(i);
         char about[LIBRARY_ABOUT] = "";
-        if (!(plan->impls & (IMPL_HEED << i)))
+        if (!(plan->impls & (IMPL_HEED << i)) || (library->products && !is_product(plan->suite->kind)))
             continue;
         library->found = library->find(library, plan->paths[i], about);
         if (*about)
@@ -255,10 +260,15 @@ static void find_libraries(const struct plan *plan)
     }
 }
 
-bool suites_run(const struct plan *plan, struct report *report)
+static void end_libraries(void)
 {
-    if (plan->suite->kind != SUITE_PEAK)
-        find_libraries(plan);
+    for (size_t i = 0; library_at(i); i++)
+        if (library_at(i)->found && library_at(i)->end)
+            library_at(i)->end(library_at(i));
+}
+
+static bool run_settings(const struct plan *plan, struct report *report)
+{
     for (size_t i = 0; i < plan->n_isas; i++)
         for (size_t t = 0; t < plan->n_threads; t++) {
             struct setting setting = {
@@ -267,4 +277,13 @@ bool suites_run(const struct plan *plan, struct report *report)
                 return false;
         }
     return true;
+}
+
+bool suites_run(const struct plan *plan, struct report *report)
+{
+    if (plan->suite->kind != SUITE_PEAK)
+        find_libraries(plan);
+    bool done = run_settings(plan, report);
+    end_libraries();
+    return done;
 }

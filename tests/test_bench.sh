@@ -118,6 +118,25 @@ same_shapes() {
 }
 expect "--seed gives the same shapes again" same_shapes
 
+# ---- Python libraries --------------------------------------------------------------------------------
+
+# python ANSWER: an interpreter that knows no more than how to greet and to answer requests to open.
+python() {
+    printf '#!/bin/sh\necho hello fake\nwhile read -r name rest; do echo "%s"; done\n' "$1" >"$work/python"
+    chmod +x "$work/python"
+}
+
+run matmul 8x8x8 --threads 1 --python "$work/absent"
+expect "an interpreter that is not there" grep -q '^# torch: .*No such file' "$out"
+python unable
+run matmul 8x8x8 --threads 1 --python "$work/python"
+expect "an interpreter that is" grep -q '^# torch: fake' "$out"
+expect "a library that is unable is left out" test "$(grep -c ',torch,' "$csv")" -eq 0
+python 'error broken'
+"$bench" matmul --shape 8x8x8 --threads 1 --python "$work/python" >"$out" 2>"$err"
+status=$?
+expect "a library that fails" one_line 1 'torch: broken'
+
 # ---- help and wrong command lines ------------------------------------------------------------------
 
 "$bench" --help >"$out" 2>"$err"
