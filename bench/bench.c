@@ -23,6 +23,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 #define THREADS_MAX 65536
 #define RANDOM_MAX 1000000
+#define RANDOM_WORST 5
 
 static const char help[] =
     "usage: heed-bench SUITE [OPTION]...\n"
@@ -49,6 +50,8 @@ static const char help[] =
     "  --library NAME=PATH  the shared library of openblas, blis, mkl or onednn (version 3)\n"
     "  --python PATH    an interpreter that has PyTorch or ONNX Runtime (with onnx and numpy)\n"
     "  --seconds T      for each shape, less where medians are steady sooner (default 1)\n"
+    "  --worst N        lists heed's N worst shapes against the limit and the best of the others (default 0,\n"
+    "                   with --random 5)\n"
     "  --csv FILE       suite,shape,isa,threads,impl,seconds,rate,unit,limit,percent\n"
     "  --help, --version\n"
     "\n"
@@ -68,7 +71,8 @@ struct options {
     size_t n_threads, thread_capacity;
     const char **isas;
     size_t n_isas, isa_capacity;
-    size_t random;
+    size_t random, worst;
+    bool worst_said;
     uint64_t seed;
     bool seeded;
     const char *csv;
@@ -249,6 +253,16 @@ static bool set_random(struct options *o, const char *text)
     return true;
 }
 
+static bool set_worst(struct options *o, const char *text)
+{
+    unsigned long long count;
+    if (!parse_count(text, text + strlen(text), RANDOM_MAX, &count))
+        return bad("--worst", text, "expected a number from 0 to 1000000");
+    o->worst = (size_t)count;
+    o->worst_said = true;
+    return true;
+}
+
 static bool set_seed(struct options *o, const char *text)
 {
     unsigned long long seed;
@@ -308,24 +322,20 @@ enum {
     OPTION_LIBRARY,
     OPTION_PYTHON,
     OPTION_SECONDS,
+    OPTION_WORST,
     OPTION_CSV,
     OPTION_HELP,
     OPTION_VERSION
 };
 
-static const struct option long_options[] = {{"shape", required_argument, NULL, OPTION_SHAPE},
-                                             {"random", required_argument, NULL, OPTION_RANDOM},
-                                             {"seed", required_argument, NULL, OPTION_SEED},
-                                             {"threads", required_argument, NULL, OPTION_THREADS},
-                                             {"isa", required_argument, NULL, OPTION_ISA},
-                                             {"impl", required_argument, NULL, OPTION_IMPL},
-                                             {"library", required_argument, NULL, OPTION_LIBRARY},
-                                             {"python", required_argument, NULL, OPTION_PYTHON},
-                                             {"seconds", required_argument, NULL, OPTION_SECONDS},
-                                             {"csv", required_argument, NULL, OPTION_CSV},
-                                             {"help", no_argument, NULL, OPTION_HELP},
-                                             {"version", no_argument, NULL, OPTION_VERSION},
-                                             {NULL, 0, NULL, 0}};
+static const struct option long_options[] = {
+    {"shape", required_argument, NULL, OPTION_SHAPE},     {"random", required_argument, NULL, OPTION_RANDOM},
+    {"seed", required_argument, NULL, OPTION_SEED},       {"threads", required_argument, NULL, OPTION_THREADS},
+    {"isa", required_argument, NULL, OPTION_ISA},         {"impl", required_argument, NULL, OPTION_IMPL},
+    {"library", required_argument, NULL, OPTION_LIBRARY}, {"python", required_argument, NULL, OPTION_PYTHON},
+    {"seconds", required_argument, NULL, OPTION_SECONDS}, {"worst", required_argument, NULL, OPTION_WORST},
+    {"csv", required_argument, NULL, OPTION_CSV},         {"help", no_argument, NULL, OPTION_HELP},
+    {"version", no_argument, NULL, OPTION_VERSION},       {NULL, 0, NULL, 0}};
 
 static bool set_option(struct options *o, int option, char *value)
 {
@@ -348,6 +358,8 @@ static bool set_option(struct options *o, int option, char *value)
         return set_python(o, value);
     case OPTION_SECONDS:
         return set_seconds(o, value);
+    case OPTION_WORST:
+        return set_worst(o, value);
     default:
         o->csv = value;
         return true;
@@ -430,8 +442,8 @@ static int measure(struct options *o)
     announce(o);
     bool done = suites_run(&o->plan, &report);
     if (done) {
-        report_summary(&report);
-        done = report_commit(&report);
+        size_t worst = o->worst_said ? o->worst : o->random ? RANDOM_WORST : 0;
+        done = report_summary(&report, worst) && report_commit(&report);
     }
     report_free(&report);
     return done ? EXIT_DONE : EXIT_FAILED;

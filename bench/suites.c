@@ -23,6 +23,7 @@ struct setting {
     impl_set impls;
     heed_context *context;
     const struct loops *loops;
+    size_t done;    /* shapes, also of earlier settings */
     double nominal; /* seconds of the multiply-add loop's call so far, 0: not known */
 };
 
@@ -150,6 +151,9 @@ static bool run_shapes(struct setting *setting, struct report *report)
     size_t count = plan->shapes ? plan->n_shapes : shape_default_count(kind);
     for (size_t i = 0; i < count; i++) {
         struct shape shape = plan->shapes ? plan->shapes[i] : shape_default(kind, i);
+        char text[SHAPE_TEXT];
+        shape_print(kind, &shape, text);
+        report_progress(report, ++setting->done, count * plan->n_isas * plan->n_threads, text, setting->threads);
         if (!run_shape(setting, &shape, report))
             return false;
     }
@@ -269,12 +273,14 @@ static void end_libraries(void)
 
 static bool run_settings(const struct plan *plan, struct report *report)
 {
+    size_t done = 0;
     for (size_t i = 0; i < plan->n_isas; i++)
         for (size_t t = 0; t < plan->n_threads; t++) {
             struct setting setting = {
-                .plan = plan, .isa = plan->isas[i], .threads = plan->threads[t], .impls = plan->impls};
+                .plan = plan, .isa = plan->isas[i], .threads = plan->threads[t], .impls = plan->impls, .done = done};
             if (!run_setting(&setting, report))
                 return false;
+            done = setting.done;
         }
     return true;
 }

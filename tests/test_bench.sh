@@ -4,6 +4,7 @@
 set -u
 
 bench=${HEED_BENCH:-bench/heed-bench}
+bench_source=$(dirname "$0")/../bench
 unset HEED_ISA
 columns=suite,shape,isa,threads,impl,seconds,rate,unit,limit,percent
 
@@ -111,12 +112,43 @@ for suite in linear gemv rows attention decode; do
 done
 run matmul "" --threads 1 --impl heed --random 3 --seed 7
 expect "--random gives so many rows" has_rows 3
+expect "--random lists the worst" test "$(grep -c '^#   [0-9.]* % of ' "$out")" -eq 3
 cp "$csv" "$work/first.csv"
 run matmul "" --threads 1 --impl heed --random 3 --seed 7
 same_shapes() {
     test "$(cut -d, -f2 "$csv")" = "$(cut -d, -f2 "$work/first.csv")"
 }
 expect "--seed gives the same shapes again" same_shapes
+run matmul "" --threads 1 --impl heed --random 3 --worst 1
+expect "--worst lists so many" test "$(grep -c '^#   [0-9.]* % of ' "$out")" -eq 1
+
+# ---- summary -----------------------------------------------------------------------------------------
+
+# Two shapes, of which the second one reaches 50 % of the limit and is half as fast as a peer.
+made_csv() {
+    echo "$columns"
+    echo 'linear,8x8x8,avx2,1,heed,1e-6,1,GFLOP/s,fma,90.00'
+    echo 'linear,8x8x8,avx2,1,unfused,1e-6,1,GFLOP/s,fma,99.00'
+    echo 'linear,8x8x9,avx2,1,heed,1e-6,1,GFLOP/s,fma,50.00'
+    echo 'linear,8x8x9,avx2,1,mkl,1e-6,1,GFLOP/s,fma,100.00'
+}
+made_csv >"$work/made.csv"
+
+summarize() {
+    sh "$bench_source/summary" "$@" "$work/made.csv" >"$out" 2>"$err"
+    status=$?
+}
+
+summarize
+expect "summary without targets succeeds" test "$status" -eq 0
+expect "summary has geometric means" grep -q '2 shapes, 67.1 % of the limit, 0.500 times the best peer' "$out"
+summarize --limit 60 --worst 0
+expect "summary --limit fails" test "$status" -eq 1
+expect "summary --limit lists what is below" test "$(grep -c 'below target' "$out")" -eq 1
+summarize --peer 0.4 --shape '9$'
+expect "summary --peer succeeds where it is met" test "$status" -eq 0
+summarize --nonsense
+expect "summary with a wrong option" one_line 2 'no such option'
 
 # ---- Python libraries --------------------------------------------------------------------------------
 
@@ -164,6 +196,7 @@ refuse 'expected a number' matmul --seconds 0
 refuse 'expected a number' matmul --seconds nan
 refuse 'expected a number' matmul --random 0
 refuse 'needs --random' matmul --seed 1
+refuse 'expected a number' matmul --worst -1
 refuse 'do not go together' matmul --shape 8x8x8 --random 1
 refuse 'neither' peak --shape 8x8x8
 refuse 'expected 1xNxK' gemv --shape 2x8x8
