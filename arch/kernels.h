@@ -26,17 +26,31 @@
 #define HEED_KEY_BLOCK 256
 
 /* The right operand of a product. Element (p, j) is data[(j / 16) * panel + p * row + j % 16]. Every
- * panel holds 16 readable columns, also where fewer are asked for. Packed: row = 16, panel = 16 k. */
+ * panel holds 16 readable columns, also where fewer are asked for. Packed: row = 16, panel = 16 k, or
+ * more for part of a longer k. In place: panel = 16. */
 struct heed_panels {
     const float *data;
     size_t row, panel;
+    float *copy; /* or NULL: room for k x 128 floats, where b in place is packed on the first of many passes */
+    bool more;   /* the columns after the last are wanted next: a hint */
 };
 
+static inline struct heed_panels heed_panels_packed(const float *data, size_t k)
+{
+    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, false};
+    return panels;
+}
+
+static inline struct heed_panels heed_panels_in_place(const float *data, size_t row)
+{
+    struct heed_panels panels = {data, row, HEED_PANEL, NULL, false};
+    return panels;
+}
+
 enum heed_epilogue_kind {
-    HEED_EPILOGUE_STORE,      /* c = acc */
-    HEED_EPILOGUE_ACCUMULATE, /* the chain starts from c instead of +0; c = acc */
-    HEED_EPILOGUE_SCALE,      /* c = fma(beta, c, alpha * acc), or alpha * acc where beta is 0 */
-    HEED_EPILOGUE_LINEAR      /* c = activation(acc + bias) + residual */
+    HEED_EPILOGUE_STORE, /* c = acc */
+    HEED_EPILOGUE_SCALE, /* c = fma(beta, c, alpha * acc), or alpha * acc where beta is 0 */
+    HEED_EPILOGUE_LINEAR /* c = activation(acc + bias) + residual */
 };
 
 /* Values of heed_activation in heed.h, which arch does not include. */
@@ -44,6 +58,7 @@ enum heed_activation_kind { HEED_KIND_NONE, HEED_KIND_RELU, HEED_KIND_GELU_ERF, 
 
 struct heed_epilogue {
     enum heed_epilogue_kind kind;
+    bool accumulate; /* the chains start from c instead of +0 */
     float alpha, beta;
     const float *bias; /* [n] or NULL */
     enum heed_activation_kind activation;
@@ -140,8 +155,11 @@ struct heed_layernorm_task {
 
 struct heed_kernels {
     const char *name;
-    bool fused;    /* class of bits */
-    size_t mr, nr; /* micro-kernel tile */
+    bool fused;                     /* class of bits */
+    size_t mr;                      /* rows of a tile of the micro-kernel where there are many */
+    size_t tallest;                 /* most rows of a tile */
+    size_t l2;                      /* bytes of L2 to plan for */
+    const unsigned char *tile_cols; /* [tallest] columns of a tile of 1, 2, ... rows */
     HEED_KERNELS(HEED_KERNEL_FIELD)
 };
 

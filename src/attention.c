@@ -304,18 +304,16 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
 {
     const struct attention *a = &run->a;
     size_t dim = a->args.head_dim, padded = heed_pad(a->args.value_dim);
-    task->k = task->v = (struct heed_panels){heed_nothing, 0, 0};
+    task->k = task->v = heed_panels_in_place(heed_nothing, 0);
     if (dim > 0)
-        task->k =
-            (struct heed_panels){run->packed_k + packed_start(run, b, kv_head, dim), HEED_PANEL, HEED_PANEL * dim};
+        task->k = heed_panels_packed(run->packed_k + packed_start(run, b, kv_head, dim), dim);
     if (a->args.value_dim == 0)
         return;
     if (a->pack_values)
-        task->v = (struct heed_panels){run->packed_v + packed_start(run, b, kv_head, padded), HEED_PANEL,
-                                       HEED_PANEL * task->keys};
+        task->v = heed_panels_packed(run->packed_v + packed_start(run, b, kv_head, padded), task->keys);
     else if (task->keys > 0)
-        task->v = (struct heed_panels){a->args.v.data + head_start(&a->args.v, &a->keys, b, kv_head),
-                                       a->args.v.row_stride, HEED_PANEL};
+        task->v =
+            heed_panels_in_place(a->args.v.data + head_start(&a->args.v, &a->keys, b, kv_head), a->args.v.row_stride);
 }
 
 /* Task (h, tile) computes up to TASK_ROWS query rows of one head of one sequence. */

@@ -99,6 +99,13 @@ struct heed_operands {
     } operand[32];
 };
 
+/* Leaves the table of operands as it is: a thousand bytes that would take longer than a small product. */
+static inline void heed_operands_begin(struct heed_operands *operands, heed_status status)
+{
+    operands->status = status;
+    operands->count = 0;
+}
+
 void heed_fail(struct heed_operands *operands, heed_status status);
 void heed_require(struct heed_operands *operands, bool condition, heed_status otherwise);
 
@@ -189,6 +196,20 @@ struct heed_product {
 
 /* Something to point at where an operand has no element, since NULL takes no offset, not even 0. */
 extern const float heed_nothing[HEED_PANEL];
+
+/* How a product is cut into tasks of rows x cols, and those into parts of depth steps of k. */
+struct heed_cut {
+    size_t rows, cols, depth, row_blocks, tasks;
+};
+
+/* Columns of a tile where m rows are multiplied, in whole panels; m >= 1. */
+size_t heed_sliver(const struct heed_kernels *kernels, size_t m);
+
+/* Cuts for the context's workers. On entry cut->rows are the most that a task may have. */
+void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows,
+              struct heed_cut *cut);
+void heed_cut_block(const struct heed_cut *cut, size_t index, size_t m, size_t n, size_t *i, size_t *j, size_t *rows,
+                    size_t *cols);
 
 void heed_product_run(const struct heed_context *context, const struct heed_product *product);
 

@@ -1,49 +1,87 @@
 /* SPDX-License-Identifier: MIT
- * heed_matmul: blocks of b's columns are packed and multiplied in turn.
+ * heed_matmul: each task packs the columns of b that it needs while it multiplies with them.
+ *
+ * b is read where it lies. With many rows to come, the first tile of each sliver leaves a packed copy
+ * behind for the others; a transposed b and a last, narrower panel are packed before.
  */
 #include "internal.h"
-
-/* Floats of b that are packed at once: 1 MiB, unless 64 columns are more. */
-#define PACKED_FLOATS 262144
-#define LEAST_COLS 64
 
 /* Products whose scratch fits here need no allocation. */
 #define SMALL_FLOATS 4096
 
+/* Steps of k at once, where c may hold sums meanwhile. */
+#define MOST_K 1024
+
+/* Rows of a task: its part of a stays in L2. Packing a transposed b wants more rows to pay for it. */
+#define MOST_ROWS 192
+#define MOST_ROWS_TRANSPOSED 768
+
+/* A packed copy pays for so many rows, where b does not fit L1 anyway. */
+#define LEAST_COPIED_ROWS 32
+#define LEAST_COPIED_FLOATS 8192
+
+/* Rows that a task has at least. */
+#define LEAST_ROWS 48
+
 struct matmul {
+    const struct heed_kernels *kernels;
     bool transpose_a, transpose_b;
     size_t m, n, k;
     const float *a, *b;
     size_t lda, ldb;
-    float *packed, *a_rows;
-    size_t first; /* column of b that the packed block begins with */
-    size_t cols;
-    const struct heed_kernels *kernels;
+    float *c;
+    size_t ldc;
+    struct heed_epilogue epilogue;
+    struct heed_cut cut;
+    size_t sliver; /* columns of b that are packed at once */
+    bool copies;   /* b in place is packed on the first pass */
+    float *scratch;
+    size_t sliver_floats, worker_floats;
 };
 
-static size_t columns_at_once(size_t n, size_t k)
+static size_t whole_lines(size_t floats)
 {
-    size_t cols = PACKED_FLOATS / (k ? k : 1) / LEAST_COLS * LEAST_COLS;
-    cols = cols < LEAST_COLS ? LEAST_COLS : cols;
-    return cols < n ? cols : heed_pad(n);
+    return heed_scratch_part(floats, sizeof(float)) / sizeof(float);
 }
 
-static size_t packed_floats(size_t n, size_t k)
+/* Depends on sizes, workers and beta only; no split of k needs most scratch. */
+static void plan(const struct heed_context *context, struct matmul *mm)
 {
-    return heed_times(columns_at_once(n, k), k);
+    size_t parts = mm->epilogue.beta == 0.0f ? heed_ceil_div(mm->k, MOST_K) : 1;
+    size_t most_rows = mm->transpose_b ? MOST_ROWS_TRANSPOSED : MOST_ROWS;
+    mm->kernels = context->kernels;
+    mm->cut.rows = heed_ceil_div(mm->m, heed_ceil_div(mm->m, most_rows));
+    mm->cut.depth = parts > 1 ? heed_pad(heed_ceil_div(mm->k, parts)) : mm->k;
+    heed_cut(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
+    mm->sliver = heed_sliver(mm->kernels, mm->cut.rows);
+    mm->copies =
+        !mm->transpose_b && mm->cut.rows >= LEAST_COPIED_ROWS && heed_times(mm->n, mm->k) >= LEAST_COPIED_FLOATS;
+    size_t packed_cols = mm->transpose_b || mm->copies ? mm->sliver : mm->n % HEED_PANEL != 0 ? HEED_PANEL : 0;
+    size_t width = heed_pad(mm->n);
+    packed_cols = packed_cols < width ? packed_cols : width;
+    mm->sliver_floats = whole_lines(heed_times(packed_cols, mm->cut.depth));
+    mm->worker_floats =
+        whole_lines(heed_plus(mm->sliver_floats, mm->transpose_a ? heed_times(mm->cut.rows, mm->cut.depth) : 0));
 }
 
-static size_t transposed_floats(heed_transpose transpose_a, size_t m, size_t k)
+/* Bytes of scratch, as planned. */
+static size_t scratch_parts(const struct heed_context *context, const struct matmul *mm)
 {
-    return transpose_a == HEED_TRANSPOSE ? heed_times(m, k) : 0;
-}
-
-static size_t scratch_parts(heed_transpose transpose_a, size_t m, size_t n, size_t k)
-{
-    if (m == 0 || n == 0 || k == 0)
+    if (mm->m == 0 || mm->n == 0 || mm->k == 0)
         return 0;
-    return heed_plus(heed_scratch_part(packed_floats(n, k), sizeof(float)),
-                     heed_scratch_part(transposed_floats(transpose_a, m, k), sizeof(float)));
+    size_t workers = heed_workers(context);
+    workers = workers < mm->cut.tasks ? workers : mm->cut.tasks;
+    return heed_scratch_part(heed_times(workers, mm->worker_floats), sizeof(float));
+}
+
+/* As if an old c were read, so that a workspace serves every alpha and beta. */
+static size_t most_scratch_parts(const struct heed_context *context, const struct matmul *given)
+{
+    struct matmul mm = *given;
+    mm.epilogue.beta = 1.0f;
+    if (mm.m > 0 && mm.n > 0)
+        plan(context, &mm);
+    return scratch_parts(context, &mm);
 }
 
 static heed_status check_transpose(heed_transpose transpose)
@@ -61,46 +99,94 @@ heed_status heed_matmul_workspace(const heed_context *context, heed_transpose tr
         return status;
     if (check_transpose(transpose_a) != HEED_OK || check_transpose(transpose_b) != HEED_OK)
         return HEED_ERR_ENUM;
-    return heed_workspace_answer(scratch_parts(transpose_a, m, n, k), bytes);
+    struct matmul mm = {.transpose_a = transpose_a == HEED_TRANSPOSE,
+                        .transpose_b = transpose_b == HEED_TRANSPOSE,
+                        .m = m,
+                        .n = n,
+                        .k = k};
+    return heed_workspace_answer(most_scratch_parts(resolved, &mm), bytes);
 }
 
-static void pack_panel(void *arg, size_t index, size_t worker)
+/* Part of a task: rows from i, columns from j, steps of k from p on. */
+struct part {
+    const struct matmul *mm;
+    size_t i, j, p, rows, cols, depth;
+    const float *a;
+    size_t lda;
+    float *sliver;
+    struct heed_epilogue epilogue;
+};
+
+static void multiply(const struct part *part, size_t j, size_t cols, const struct heed_panels *b)
+{
+    const struct matmul *mm = part->mm;
+    mm->kernels->gemm(part->rows, cols, part->depth, part->a, part->lda, b, mm->c + part->i * mm->ldc + j, mm->ldc,
+                      &part->epilogue);
+}
+
+static void multiply_packed(const struct part *part, size_t j, size_t cols)
+{
+    const struct matmul *mm = part->mm;
+    const float *b = mm->transpose_b ? mm->b + j * mm->ldb + part->p : mm->b + part->p * mm->ldb + j;
+    mm->kernels->pack(mm->transpose_b, cols, part->depth, b, mm->ldb, part->sliver);
+    struct heed_panels panels = heed_panels_packed(part->sliver, part->depth);
+    multiply(part, j, cols, &panels);
+}
+
+static void multiply_in_place(const struct part *part)
+{
+    const struct matmul *mm = part->mm;
+    size_t whole = part->cols / HEED_PANEL * HEED_PANEL;
+    struct heed_panels panels = heed_panels_in_place(mm->b + part->p * mm->ldb + part->j, mm->ldb);
+    if (mm->copies)
+        panels.copy = part->sliver;
+    if (whole > 0)
+        multiply(part, part->j, whole, &panels);
+    if (whole < part->cols)
+        multiply_packed(part, part->j + whole, part->cols - whole);
+}
+
+static void run_part(struct part *part, float *scratch)
+{
+    const struct matmul *mm = part->mm;
+    part->sliver = scratch;
+    part->a = mm->a + part->i * mm->lda + part->p;
+    part->lda = mm->lda;
+    part->epilogue = (struct heed_epilogue){.kind = HEED_EPILOGUE_STORE};
+    if (part->p + part->depth == mm->k)
+        part->epilogue = mm->epilogue;
+    part->epilogue.accumulate = part->p > 0;
+    if (mm->transpose_a && part->depth > 0) {
+        float *rows = scratch + mm->sliver_floats;
+        mm->kernels->transpose(part->depth, part->rows, mm->a + part->p * mm->lda + part->i, mm->lda, rows,
+                               part->depth);
+        part->a = rows;
+        part->lda = part->depth;
+    }
+    if (!mm->transpose_b) {
+        multiply_in_place(part);
+        return;
+    }
+    for (size_t j = 0; j < part->cols; j += mm->sliver)
+        multiply_packed(part, part->j + j, part->cols - j < mm->sliver ? part->cols - j : mm->sliver);
+}
+
+static void run_task(void *arg, size_t index, size_t worker)
 {
     const struct matmul *mm = arg;
-    size_t j = index * HEED_PANEL, cols = mm->cols - j < HEED_PANEL ? mm->cols - j : HEED_PANEL;
-    const float *b = mm->b + (mm->first + j) * (mm->transpose_b ? mm->ldb : 1);
-    (void)worker;
-    mm->kernels->pack(mm->transpose_b, cols, mm->k, b, mm->ldb, mm->packed + index * HEED_PANEL * mm->k);
+    struct part part = {.mm = mm};
+    heed_cut_block(&mm->cut, index, mm->m, mm->n, &part.i, &part.j, &part.rows, &part.cols);
+    for (; part.p < mm->k; part.p += part.depth) {
+        part.depth = mm->k - part.p < mm->cut.depth ? mm->k - part.p : mm->cut.depth;
+        run_part(&part, mm->scratch ? mm->scratch + worker * mm->worker_floats : NULL);
+    }
 }
 
-/* Task r makes 64 rows of the transposed a. */
-static void transpose_rows(void *arg, size_t index, size_t worker)
+/* alpha = 0 or k = 0: b and a are not read. */
+static void scale_only(const struct matmul *mm)
 {
-    const struct matmul *mm = arg;
-    size_t i = index * 64, rows = mm->m - i < 64 ? mm->m - i : 64;
-    (void)worker;
-    mm->kernels->transpose(mm->k, rows, mm->a + i, mm->lda, mm->a_rows + i * mm->k, mm->k);
-}
-
-static void multiply(const struct heed_context *context, struct matmul *mm, float *c, size_t ldc,
-                     const struct heed_epilogue *epilogue)
-{
-    struct heed_product product = {mm->m, 0,   mm->k,    mm->a, mm->lda, {mm->packed, HEED_PANEL, HEED_PANEL * mm->k},
-                                   NULL,  ldc, *epilogue};
-    if (mm->transpose_a && mm->k > 0) {
-        heed_run(context, heed_ceil_div(mm->m, 64), (double)mm->m * (double)mm->k, transpose_rows, mm);
-        product.a = mm->a_rows;
-        product.lda = mm->k;
-    }
-    size_t step = columns_at_once(mm->n, mm->k);
-    for (mm->first = 0; mm->first < mm->n; mm->first += step) {
-        mm->cols = mm->n - mm->first < step ? mm->n - mm->first : step;
-        if (mm->k > 0)
-            heed_run(context, heed_ceil_div(mm->cols, HEED_PANEL), (double)mm->cols * (double)mm->k, pack_panel, mm);
-        product.n = mm->cols;
-        product.c = c + mm->first;
-        heed_product_run(context, &product);
-    }
+    struct heed_panels nothing = heed_panels_in_place(heed_nothing, 0);
+    mm->kernels->gemm(mm->m, mm->n, 0, heed_nothing, 0, &nothing, mm->c, mm->ldc, &mm->epilogue);
 }
 
 heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a, heed_transpose transpose_b, size_t m,
@@ -109,7 +195,8 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
 {
     struct heed_context fallback;
     const struct heed_context *resolved;
-    struct heed_operands operands = {.status = heed_context_resolve(context, &fallback, &resolved)};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, heed_context_resolve(context, &fallback, &resolved));
     heed_require(&operands, check_transpose(transpose_a) == HEED_OK, HEED_ERR_ENUM);
     heed_require(&operands, check_transpose(transpose_b) == HEED_OK, HEED_ERR_ENUM);
     bool ta = transpose_a == HEED_TRANSPOSE, tb = transpose_b == HEED_TRANSPOSE, empty = m == 0 || n == 0;
@@ -117,8 +204,22 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     heed_read(&operands, a, sizeof *a, ta ? depth : m, ta ? m : depth, lda, 0);
     heed_read(&operands, b, sizeof *b, tb ? n : depth, tb ? depth : n, ldb, 0);
     heed_write(&operands, c, sizeof *c, m, n, ldc, 0);
-    depth = alpha == 0.0f ? 0 : depth;
-    size_t bytes = heed_scratch_total(scratch_parts(transpose_a, m, n, depth));
+    if (operands.status != HEED_OK)
+        return operands.status;
+    struct matmul mm = {.transpose_a = ta, .transpose_b = tb, .m = m, .n = n, .k = alpha == 0.0f ? 0 : depth};
+    mm.epilogue = (struct heed_epilogue){.kind = HEED_EPILOGUE_SCALE, .alpha = alpha, .beta = beta};
+    if (alpha == 1.0f && beta == 0.0f)
+        mm.epilogue.kind = HEED_EPILOGUE_STORE;
+    mm.a = a;
+    mm.b = b;
+    mm.lda = lda;
+    mm.ldb = ldb;
+    mm.c = c;
+    mm.ldc = ldc;
+    if (!empty)
+        plan(resolved, &mm);
+    size_t parts = workspace ? most_scratch_parts(resolved, &mm) : scratch_parts(resolved, &mm);
+    size_t bytes = heed_scratch_total(parts);
     heed_require(&operands, bytes <= PTRDIFF_MAX, HEED_ERR_OVERFLOW);
     heed_status status = heed_operands_check(&operands, workspace, bytes);
     if (status != HEED_OK || empty)
@@ -130,15 +231,11 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     status = heed_scratch_open(&scratch, resolved, bytes <= sizeof small ? &on_stack : workspace, bytes);
     if (status != HEED_OK)
         return status;
-    struct matmul mm = {ta, tb, m, n, depth, a, b, lda, ldb, NULL, NULL, 0, 0, resolved->kernels};
-    if (depth > 0) {
-        mm.packed = heed_scratch_take(&scratch, packed_floats(n, depth), sizeof(float));
-        mm.a_rows = heed_scratch_take(&scratch, transposed_floats(transpose_a, m, depth), sizeof(float));
-    }
-    struct heed_epilogue epilogue = {.kind = HEED_EPILOGUE_SCALE, .alpha = alpha, .beta = beta};
-    if (alpha == 1.0f && beta == 0.0f)
-        epilogue.kind = HEED_EPILOGUE_STORE;
-    multiply(resolved, &mm, c, ldc, &epilogue);
+    mm.scratch = heed_scratch_take(&scratch, bytes / sizeof(float), sizeof(float));
+    if (mm.k == 0)
+        scale_only(&mm);
+    else
+        heed_run(resolved, mm.cut.tasks, (double)m * (double)n * (double)k, run_task, &mm);
     heed_scratch_close(&scratch);
     return HEED_OK;
 }

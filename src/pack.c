@@ -42,7 +42,7 @@ size_t heed_weights_out(const heed_weights *weights)
 struct heed_panels heed_weights_panels(const heed_weights *weights)
 {
     const float *data = (const float *)(const void *)(weights + 1);
-    return (struct heed_panels){data, HEED_PANEL, HEED_PANEL * heed_weights_in(weights)};
+    return heed_panels_packed(data, heed_weights_in(weights));
 }
 
 heed_status heed_weights_bytes(heed_type type, size_t in, size_t out, size_t *bytes)

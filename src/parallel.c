@@ -43,12 +43,41 @@ static bool openmp_is_usable(void)
     return atomic_compare_exchange_strong(&openmp_process, &nobody, self) || nobody == self;
 }
 
+/* Tasks start as one run of neighbours for each thread, the same in every call, so that a thread finds
+ * its weights in its own cache again; who has finished takes from the others. */
+struct share {
+    _Alignas(64) atomic_size_t next;
+    size_t end;
+};
+
+#define MOST_SHARES 64
+
+static void run_share(struct share *share, heed_task *task, void *arg, size_t worker)
+{
+    for (;;) {
+        size_t index = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed);
+        if (index >= share->end)
+            return;
+        task(arg, index, worker);
+    }
+}
+
 static void run_openmp(const struct heed_context *context, size_t n_tasks, heed_task *task, void *arg)
 {
+    struct share shares[MOST_SHARES];
     size_t threads = context->threads < n_tasks ? context->threads : n_tasks;
-#pragma omp parallel for schedule(dynamic, 1) num_threads((int)threads)
-    for (size_t i = 0; i < n_tasks; i++)
-        task(arg, i, (size_t)omp_get_thread_num());
+    size_t n_shares = threads < MOST_SHARES ? threads : MOST_SHARES;
+    for (size_t s = 0, begin = 0; s < n_shares; s++) {
+        atomic_init(&shares[s].next, begin);
+        begin += (n_tasks - begin) / (n_shares - s);
+        shares[s].end = begin;
+    }
+#pragma omp parallel num_threads((int)threads)
+    {
+        size_t worker = (size_t)omp_get_thread_num();
+        for (size_t s = 0; s < n_shares; s++)
+            run_share(&shares[(worker + s) % n_shares], task, arg, worker);
+    }
 }
 #endif
 

@@ -1,64 +1,111 @@
 /* SPDX-License-Identifier: MIT
- * A product cut into blocks of rows and columns, which are its tasks. The cut never shows in the
- * bits: every element is one chain.
+ * A product cut into blocks of rows and columns, which are its tasks, and those into blocks of k. The
+ * cut never shows in the bits: every element is one chain.
  */
 #include "internal.h"
 
-/* Rows of a block: a multiple of every table's tile height (3, 4, 6 and 8). */
+/* Rows of a task at least. */
 #define LEAST_ROWS 24
-#define BLOCK_ROWS 96
 
-/* Columns of a block: a multiple of the widest tile, and few enough that their k x columns floats of
- * b stay in half of a small L2 (256 KiB) while the row blocks pass over them. */
-#define LEAST_COLS 64
-#define BLOCK_FLOATS 65536
+/* Multiply-adds of a task that make its start and end negligible: some microseconds. */
+#define TASK_WORK 262144.0
+
+/* Steps of k after which the accumulators pay a visit to c: 1/85 of the time of a 6 x 64 tile. */
+#define MOST_K 1024
 
 struct plan {
     const struct heed_kernels *kernels;
     const struct heed_product *product;
-    size_t rows, cols, row_blocks;
+    struct heed_cut cut;
 };
 
-static void run_block(void *arg, size_t index, size_t worker)
+size_t heed_sliver(const struct heed_kernels *kernels, size_t m)
 {
-    const struct plan *plan = arg;
-    const struct heed_product *p = plan->product;
-    size_t i = index % plan->row_blocks * plan->rows, j = index / plan->row_blocks * plan->cols;
-    size_t rows = p->m - i < plan->rows ? p->m - i : plan->rows, cols = p->n - j < plan->cols ? p->n - j : plan->cols;
-    struct heed_panels b = p->b;
-    struct heed_epilogue epilogue = p->epilogue;
-    (void)worker;
-    b.data += j / HEED_PANEL * b.panel;
+    size_t tiles = m <= kernels->tallest ? 1 : heed_ceil_div(m, kernels->mr);
+    return heed_pad(kernels->tile_cols[heed_ceil_div(m, tiles) - 1]);
+}
+
+/* Columns first, so that each worker reads its own part of b, and that part only; then rows. */
+void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows, struct heed_cut *cut)
+{
+    size_t workers = heed_workers(context), mr = context->kernels->mr;
+    cut->cols = n;
+    if (workers > 1) {
+        double work = (double)m * (double)n * (double)k / TASK_WORK;
+        size_t target = work < (double)(4 * workers) ? (size_t)work : 4 * workers;
+        size_t sliver = heed_sliver(context->kernels, m), slivers = heed_ceil_div(n, sliver);
+        target = target < workers ? workers : target;
+        cut->cols = heed_ceil_div(slivers, slivers < target ? slivers : target) * sliver;
+        size_t rows = heed_ceil_div(m, heed_ceil_div(target, heed_ceil_div(n, cut->cols)));
+        rows = rows < least_rows ? least_rows : rows;
+        if (rows < cut->rows)
+            cut->rows = heed_ceil_div(rows, mr) * mr;
+    }
+    cut->row_blocks = heed_ceil_div(m, cut->rows);
+    cut->tasks = cut->row_blocks * heed_ceil_div(n, cut->cols);
+}
+
+void heed_cut_block(const struct heed_cut *cut, size_t index, size_t m, size_t n, size_t *i, size_t *j, size_t *rows,
+                    size_t *cols)
+{
+    *i = index % cut->row_blocks * cut->rows;
+    *j = index / cut->row_blocks * cut->cols;
+    *rows = m - *i < cut->rows ? m - *i : cut->rows;
+    *cols = n - *j < cut->cols ? n - *j : cut->cols;
+}
+
+/* Part of a block's k from p on. All parts but the last leave sums in c, from which the next goes on. */
+static void run_part(const struct plan *plan, size_t i, size_t j, size_t p, size_t rows, size_t cols)
+{
+    const struct heed_product *product = plan->product;
+    size_t depth = product->k - p < plan->cut.depth ? product->k - p : plan->cut.depth;
+    struct heed_panels b = product->b;
+    struct heed_epilogue epilogue = product->epilogue;
+    b.data += j / HEED_PANEL * b.panel + p * b.row;
+    b.more = j + cols < product->n;
+    if (p + depth < product->k)
+        epilogue = (struct heed_epilogue){.kind = HEED_EPILOGUE_STORE};
+    epilogue.accumulate = p > 0;
     if (epilogue.bias)
         epilogue.bias += j;
     if (epilogue.residual)
         epilogue.residual += i * epilogue.ld_residual + j;
-    plan->kernels->gemm(rows, cols, p->k, p->a + i * p->lda, p->lda, &b, p->c + i * p->ldc + j, p->ldc, &epilogue);
+    plan->kernels->gemm(rows, cols, depth, product->a + i * product->lda + p, product->lda, &b,
+                        product->c + i * product->ldc + j, product->ldc, &epilogue);
 }
 
-static size_t block_cols(const struct heed_product *p)
+static void run_block(void *arg, size_t index, size_t worker)
 {
-    size_t cols = BLOCK_FLOATS / (p->k ? p->k : 1) / LEAST_COLS * LEAST_COLS;
-    return cols < LEAST_COLS ? LEAST_COLS : cols;
+    const struct plan *plan = arg;
+    const struct heed_product *product = plan->product;
+    size_t i, j, rows, cols, p = 0;
+    (void)worker;
+    heed_cut_block(&plan->cut, index, product->m, product->n, &i, &j, &rows, &cols);
+    do {
+        run_part(plan, i, j, p, rows, cols);
+        p += plan->cut.depth;
+    } while (p < product->k);
 }
 
-static size_t tasks_of(const struct plan *plan)
+/* The whole k, unless there are rows enough to pass again and again over a sliver of b that would
+ * leave L2, and c may hold sums: no old c and no residual in it. */
+static size_t block_depth(const struct heed_kernels *kernels, const struct heed_product *product)
 {
-    return plan->row_blocks * heed_ceil_div(plan->product->n, plan->cols);
+    bool once = product->m <= 2 * kernels->tallest || product->k <= MOST_K + MOST_K / 2;
+    bool c_is_read = product->epilogue.beta != 0.0f || product->epilogue.residual == product->c;
+    if (once || c_is_read)
+        return product->k ? product->k : 1;
+    size_t parts = heed_ceil_div(product->k, MOST_K);
+    return heed_ceil_div(heed_ceil_div(product->k, parts), HEED_PANEL) * HEED_PANEL;
 }
 
-/* Smaller blocks until every worker finds several, so that uneven speed evens out. */
-static void cut_for_workers(struct plan *plan, size_t workers)
+/* Rows of a block whose part of a stays in half of L2 while all slivers of b pass by, in whole tiles. */
+static size_t block_rows(const struct heed_kernels *kernels, size_t m, size_t depth)
 {
-    while (tasks_of(plan) < 4 * workers && (plan->rows > LEAST_ROWS || plan->cols > LEAST_COLS)) {
-        if (plan->rows > LEAST_ROWS && plan->product->m > LEAST_ROWS)
-            plan->rows /= 2;
-        else if (plan->cols > LEAST_COLS)
-            plan->cols = plan->cols / 2 / LEAST_COLS * LEAST_COLS + (plan->cols / 2 < LEAST_COLS ? LEAST_COLS : 0);
-        else
-            return;
-        plan->row_blocks = heed_ceil_div(plan->product->m, plan->rows);
-    }
+    size_t most = kernels->l2 / 2 / sizeof(float) / depth;
+    most = most < 4 * LEAST_ROWS ? 4 * LEAST_ROWS : most;
+    return m <= most + most / 4 ? m
+                                : heed_ceil_div(heed_ceil_div(m, heed_ceil_div(m, most)), kernels->mr) * kernels->mr;
 }
 
 const float heed_nothing[HEED_PANEL];
@@ -71,12 +118,12 @@ void heed_product_run(const struct heed_context *context, const struct heed_prod
     if (product->k == 0) {
         product->a = heed_nothing;
         product->lda = 0;
-        product->b = (struct heed_panels){heed_nothing, 0, 0};
+        product->b = heed_panels_in_place(heed_nothing, 0);
     }
-    struct plan plan = {context->kernels, product, BLOCK_ROWS, block_cols(product), 0};
-    plan.row_blocks = heed_ceil_div(product->m, plan.rows);
-    if (heed_workers(context) > 1)
-        cut_for_workers(&plan, heed_workers(context));
+    struct plan plan = {.kernels = context->kernels, .product = product};
+    plan.cut.depth = block_depth(plan.kernels, product);
+    plan.cut.rows = block_rows(plan.kernels, product->m, plan.cut.depth);
+    heed_cut(context, product->m, product->n, product->k, LEAST_ROWS, &plan.cut);
     double work = (double)product->m * (double)product->n * ((double)product->k + 1.0);
-    heed_run(context, tasks_of(&plan), work, run_block, &plan);
+    heed_run(context, plan.cut.tasks, work, run_block, &plan);
 }

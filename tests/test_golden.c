@@ -26,7 +26,7 @@ static uint64_t hash_of(size_t n, const float *x)
 static uint64_t golden_gemm(const struct heed_kernels *t)
 {
     float *a = random_floats(M * K, -1.0f, 1.0f), *b = random_floats(80 * K, -1.0f, 1.0f), *c = buffer(M * N, 0);
-    const struct heed_panels panels = {b, 16, 16 * K};
+    const struct heed_panels panels = heed_panels_packed(b, K);
     const struct heed_epilogue e = {
         .kind = HEED_EPILOGUE_LINEAR, .bias = a, .activation = HEED_KIND_GELU_ERF, .residual = b, .ld_residual = N};
     t->gemm(M, N, K, a, K, &panels, c, N, &e);

@@ -66,7 +66,8 @@ static struct heed_epilogue epilogue_of(unsigned kind, const float *bias, const 
         e.kind = HEED_EPILOGUE_STORE;
         break;
     case 1:
-        e.kind = HEED_EPILOGUE_ACCUMULATE;
+        e.kind = HEED_EPILOGUE_STORE;
+        e.accumulate = true;
         break;
     case 2:
         e.kind = HEED_EPILOGUE_SCALE;
@@ -80,6 +81,7 @@ static struct heed_epilogue epilogue_of(unsigned kind, const float *bias, const 
         break;
     case 5:
         e.bias = bias;
+        e.accumulate = true;
         e.activation = HEED_KIND_RELU;
         e.residual = residual;
         break;
@@ -99,8 +101,7 @@ static void check_gemm(const struct gemm_case *g)
 {
     size_t lda = g->k + g->lda_gap, ldc = g->n + g->ldc_gap, padded = (g->n + 15) / 16 * 16;
     int in_place = g->kind % 3 == 0; /* b row-major rather than packed */
-    struct heed_panels packed_b = {NULL, 16, 16 * g->k}, rows_b = {NULL, padded + 5, 16};
-    struct heed_panels b = in_place ? rows_b : packed_b;
+    struct heed_panels b = in_place ? heed_panels_in_place(NULL, padded + 5) : heed_panels_packed(NULL, g->k);
     const float *a = g->align_a ? t.a.begin + g->align_a : arena_place(&t.a, span(g->m, g->k, lda), g->at_end);
     b.data = arena_place(&t.b, in_place ? span(g->k, padded, b.row) : padded * g->k, g->at_end);
     size_t n = span(g->m, g->n, ldc);
@@ -109,6 +110,9 @@ static void check_gemm(const struct gemm_case *g)
         memcpy(got, t.want, n * sizeof(float));
     const float *bias = arena_place(&t.extra, g->n, g->at_end), *residual = t.extra.begin + 3;
     struct heed_epilogue e = epilogue_of(g->kind, bias, residual, g->n + 1);
+    static float sliver[128 * 1024];
+    if (in_place && g->k <= 1024)
+        b.copy = sliver;
     t.table->gemm(g->m, g->n, g->k, a, lda, &b, got, ldc, &e);
     t.oracle->gemm(g->m, g->n, g->k, a, lda, &b, t.want, ldc, &e);
     compare(n, got, "gemm", g->m, g->n, g->k);
@@ -116,7 +120,8 @@ static void check_gemm(const struct gemm_case *g)
 
 static void sweep_gemm_sizes(void)
 {
-    size_t most_m = 2 * t.table->mr + 1, most_n = 2 * t.table->nr + 1, most_k = sweep_end();
+    size_t most_m = 2 * t.table->tallest + 1,
+           most_n = (size_t)2 * t.table->tile_cols[t.table->mr - 1] + t.table->tile_cols[0], most_k = sweep_end();
     unsigned kind = 0;
     static const size_t few_k[] = {0, 1, 7, 64}, few[] = {1, 6, 17, 33, 65};
     for (size_t m = 0; m <= most_m; m++)
@@ -130,7 +135,7 @@ static void sweep_gemm_sizes(void)
     for (size_t n = 0; n <= most_n; n += step(1, 7))
         for (size_t k = 0; k <= most_k; k += step(1, 5), kind++)
             check_gemm(
-                &(struct gemm_case){1 + kind % (t.table->mr + 1), n, k, kind % 3, kind % 2, 0, 0, kind & 1, kind});
+                &(struct gemm_case){1 + kind % (t.table->tallest + 1), n, k, kind % 3, kind % 2, 0, 0, kind & 1, kind});
     static const size_t edges[] = {255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 4095, 4096, 4097};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         check_gemm(&(struct gemm_case){t.table->mr + 1, 17, edges[i], 0, 1, 0, 0, 1, (unsigned)i});
@@ -138,7 +143,8 @@ static void sweep_gemm_sizes(void)
 
 static void sweep_gemm_alignments(void)
 {
-    size_t most_m = 2 * t.table->mr + 1, most_n = 2 * t.table->nr + 1;
+    size_t most_m = 2 * t.table->tallest + 1,
+           most_n = (size_t)2 * t.table->tile_cols[t.table->mr - 1] + t.table->tile_cols[0];
     unsigned kind = 0;
     for (size_t align = 0; align < 16; align++) {
         for (size_t other = 0; other < 16; other++, kind++)
@@ -382,7 +388,7 @@ static void check_attention(const struct attention_case *c)
         .map_cols = c->keys + 1,
     };
     if (c->value_dim % 16 == 0 && gap)
-        task.v = (struct heed_panels){arena_place(&t.b, span(c->keys, width, width + 3), at_end), width + 3, 16};
+        task.v = heed_panels_in_place(arena_place(&t.b, span(c->keys, width, width + 3), at_end), width + 3);
     task.diagonal = (c->options & 3) == 1 ? 0 : (c->options & 3) == 2 ? (ptrdiff_t)c->keys - (ptrdiff_t)c->rows : -2;
     for (size_t i = 0; i < sizeof boolean; i++)
         boolean[i] = random_below(4) != 0;

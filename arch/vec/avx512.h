@@ -10,8 +10,13 @@ typedef __m512 vf;
 /* 6 x 64: 24 accumulators, 4 vectors of b and a broadcast in 32 registers. */
 #define VF_LEN 16
 #define VF_FUSED 1
-#define GEMM_MR 6
-#define GEMM_NV 4
+#define GEMM_MR 7
+#define GEMM_TALLEST 9
+#define GEMM_WIDEST 8
+#define GEMM_NARROWEST 1
+#define GEMM_PREFETCH 16
+#define GEMM_L2 1048576
+#define GEMM_TILES(X) X(1, 8) X(2, 8) X(3, 8) X(4, 6) X(5, 4) X(6, 4) X(7, 4) X(8, 3) X(9, 3)
 
 HEED_INLINE __mmask16 vf_mask_n(size_t n)
 {

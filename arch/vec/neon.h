@@ -19,7 +19,12 @@ typedef float32x4_t vf;
 #define VF_LEN 4
 #define VF_FUSED 1
 #define GEMM_MR 8
-#define GEMM_NV 2
+#define GEMM_TALLEST 8
+#define GEMM_WIDEST 8
+#define GEMM_NARROWEST 2
+#define GEMM_PREFETCH 0
+#define GEMM_L2 524288
+#define GEMM_TILES(X) X(1, 8) X(2, 8) X(3, 4) X(4, 4) X(5, 4) X(6, 4) X(7, 2) X(8, 2)
 
 HEED_INLINE vf vf_set1(float x)
 {

@@ -9,7 +9,12 @@ typedef float vf;
 
 #define VF_LEN 1
 #define GEMM_MR 4
-#define GEMM_NV 4
+#define GEMM_TALLEST 4
+#define GEMM_WIDEST 4
+#define GEMM_NARROWEST 4
+#define GEMM_PREFETCH 0
+#define GEMM_L2 262144
+#define GEMM_TILES(X) X(1, 4) X(2, 4) X(3, 4) X(4, 4)
 
 /* FMA in the baseline (aarch64, riscv64, s390x, ppc64le) or by -mfma makes this table fused. */
 #if defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)

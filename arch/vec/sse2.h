@@ -11,7 +11,12 @@ typedef __m128 vf;
 #define VF_LEN 4
 #define VF_FUSED 0
 #define GEMM_MR 3
-#define GEMM_NV 4
+#define GEMM_TALLEST 3
+#define GEMM_WIDEST 8
+#define GEMM_NARROWEST 4
+#define GEMM_PREFETCH 16
+#define GEMM_L2 262144
+#define GEMM_TILES(X) X(1, 8) X(2, 4) X(3, 4)
 
 static const int32_t vf_mask_bits[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * What every vec/<isa>.h supplies, and the little that all of them share.
  *
- * Types and sizes   vf (a vector of floats), VF_LEN (1, 4, 8 or 16), GEMM_MR x GEMM_NV vectors (the
- *                   micro-kernel tile), HEED_TABLE (name of the table), VF_FUSED (0 or 1)
+ * Types and sizes   vf (a vector of floats), VF_LEN (1, 4, 8 or 16), HEED_TABLE (name of the table), VF_FUSED
+ *                   (0 or 1)
+ * Micro-kernel      GEMM_TILES(X): X(rows, vectors) for every height from 1 to GEMM_TALLEST, with the most
+ *                   vectors, up to GEMM_WIDEST, whose accumulators still lie in registers. GEMM_MR: the height
+ *                   where there are many rows. GEMM_NARROWEST: the least of the vectors. GEMM_PREFETCH:
+ *                   steps of k that b is asked for ahead, or 0. GEMM_L2: bytes of L2 to plan for
  * Memory            vf_load, vf_store: VF_LEN floats, any alignment. vf_load_n(p, n, fill) and
  *                   vf_store_n(p, v, n): the first n <= VF_LEN lanes; no other byte is touched
  * Arithmetic        vf_set1 vf_add vf_sub vf_mul vf_div vf_sqrt, all correctly rounded.
@@ -30,5 +34,9 @@
 #else
 #define HEED_UNROLL _Pragma("GCC unroll 32")
 #endif
+
+/* Asks for a cache line, which need not exist. */
+#define HEED_PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
+#define HEED_PREFETCH_L2(p) __builtin_prefetch((p), 0, 2)
 
 #endif
