@@ -88,7 +88,7 @@ class Server:
         handlers = {"open": self.open, "run": self.run, "result": self.result, "close": self.close}
         try:
             handlers[name](*arguments)
-        except Exception as error:  # whatever a library raises belongs to the answer
+        except Exception as error:  # noqa: BLE001, whatever a library raises belongs to the answer
             self.say("error " + " ".join(f"{type(error).__name__}: {error}".split())[:200])
 
 
