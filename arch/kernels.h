@@ -98,7 +98,23 @@ static inline size_t heed_attention_scratch(size_t value_dim, size_t keys, bool 
     return 16 * (HEED_KEY_BLOCK + 2 * padded + blocks);
 }
 
-struct heed_layernorm_task {
+/* softmax(scale src + mask), or its logarithm. Row r has the mask row (first + r) of head (first + r) /
+ * mask_rows, those rows and heads counted modulo mask_rows and mask_heads; strides are in elements. */
+struct heed_softmax_task {
+    size_t rows, cols;
+    const float *src;
+    size_t ld_src;
+    float *dst; /* may be src */
+    size_t ld_dst;
+    float scale; /* > 0 and finite */
+    enum heed_mask_kind mask_kind;
+    const void *mask;
+    size_t first, mask_rows, mask_heads, mask_batch, mask_head, mask_row;
+    bool logarithm;
+};
+
+/* LayerNorm or RMSNorm, which uses neither shift nor mean. */
+struct heed_norm_task {
     size_t rows, cols;
     const float *x;
     size_t ldx;
@@ -110,6 +126,7 @@ struct heed_layernorm_task {
     float eps;
     float *y;
     size_t ldy;
+    float *mean, *inverse; /* [rows], of the deviation or the root mean square; or NULL */
 };
 
 /* Every kernel once: return type, name, parameters. Struct, tables and tests are made from this list.
@@ -117,8 +134,9 @@ struct heed_layernorm_task {
  * gemm          c = epilogue(a b), m x n, chains over k in ascending order
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded
  * transpose     dst[j][i] = src[i][j], src is rows x cols
- * softmax       dst = softmax of each row of src; dst may be src
- * layernorm     y = LayerNorm(x + residual), see heed_layernorm_task
+ * softmax       one heed_softmax_task
+ * layernorm     y = LayerNorm(x + residual), see heed_norm_task
+ * rmsnorm       y = RMSNorm(x + residual)
  * activate      dst = activation(src); dst may be src
  * activate_gated  dst = activation(src) * up; dst may be src or up
  * attention     one heed_attention_task
@@ -127,6 +145,7 @@ struct heed_layernorm_task {
  * l2_normalize  dst = src * (1 / max(norm, eps)) for each row; dst may be src
  * argmax        index of the first NaN, or else of the first largest element; cols >= 1
  * vexp          y = exp(x); for the tests, which hold it to all floats
+ * vlog          y = log(x); for the tests
  * vexp2         y = 2^x for x <= 1, +0 below -126: attention's weight function; for the tests */
 #define HEED_KERNELS(X)                                                                                                \
     X(void, gemm,                                                                                                      \
@@ -134,8 +153,9 @@ struct heed_layernorm_task {
        const struct heed_epilogue *epilogue))                                                                          \
     X(void, pack, (bool transposed, size_t n, size_t k, const float *b, size_t ldb, float *dst))                       \
     X(void, transpose, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))         \
-    X(void, softmax, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))           \
-    X(void, layernorm, (const struct heed_layernorm_task *task))                                                       \
+    X(void, softmax, (const struct heed_softmax_task *task))                                                           \
+    X(void, layernorm, (const struct heed_norm_task *task))                                                            \
+    X(void, rmsnorm, (const struct heed_norm_task *task))                                                              \
     X(void, activate,                                                                                                  \
       (enum heed_activation_kind activation, size_t rows, size_t cols, const float *src, size_t ld_src, float *dst,    \
        size_t ld_dst))                                                                                                 \
@@ -149,6 +169,7 @@ struct heed_layernorm_task {
       (size_t rows, size_t cols, float eps, const float *src, size_t ld_src, float *dst, size_t ld_dst))               \
     X(size_t, argmax, (size_t cols, const float *src))                                                                 \
     X(void, vexp, (size_t n, const float *x, float *y))                                                                \
+    X(void, vlog, (size_t n, const float *x, float *y))                                                                \
     X(void, vexp2, (size_t n, const float *x, float *y))
 
 #define HEED_KERNEL_FIELD(type, name, parameters) type(*name) parameters;

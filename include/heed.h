@@ -241,6 +241,20 @@ HEED_API heed_status heed_linear(const heed_context *context, size_t m, const fl
 
 /* ---- row operators ------------------------------------------------------------------------- */
 
+typedef enum heed_mask_type {
+    HEED_MASK_NONE = 0,
+    HEED_MASK_ADDITIVE = 1, /* float, added to the scaled score; -inf masks the key */
+    HEED_MASK_BOOLEAN = 2   /* uint8_t, 0 masks the key */
+} heed_mask_type;
+
+/* Element (b, h, i, j) is data[b * batch_stride + h * head_stride + i * row_stride + j]; any
+ * stride may be 0 (broadcast). i and j count within the sequence. */
+typedef struct heed_mask {
+    const void *data;
+    heed_mask_type type;
+    size_t batch_stride, head_stride, row_stride;
+} heed_mask;
+
 /* dst = softmax of each row of src: exp(x - max) / sum, shifted by the row's maximum as in Blanchard,
  * Higham and Higham, IMA J. Numer. Anal. 41 (2021). dst may be src.
  * A row with NaN or +inf becomes NaN, as does one of -inf only; otherwise -inf gives +0. No
@@ -248,6 +262,35 @@ HEED_API heed_status heed_linear(const heed_context *context, size_t m, const fl
  * Bound: 1.01 y ((|x - max| + ln n + n + 3) u + 2 e) + 2^-148 with e = 2 u of exp. */
 HEED_API heed_status heed_softmax(const heed_context *context, size_t rows, size_t cols, const float *src,
                                   size_t ld_src, float *dst, size_t ld_dst);
+
+typedef struct heed_softmax_options {
+    size_t struct_size;
+    float scale;                  /* > 0 and finite, default 1. A temperature T is the scale 1 / T */
+    heed_mask mask;               /* default: none */
+    size_t mask_rows, mask_heads; /* where element i, j of head h of batch b of the mask is: see below */
+} heed_softmax_options;
+
+#define HEED_SOFTMAX_OPTIONS_INIT                                                                                      \
+    {                                                                                                                  \
+        sizeof(heed_softmax_options), 1.0f, {0, HEED_MASK_NONE, 0, 0, 0}, 0, 0                                         \
+    }
+
+/* dst = softmax of scale * src + mask; dst may be src, but does not overlap the mask. options NULL is
+ * heed_softmax. Row r is row i = r mod mask_rows of head h = r / mask_rows mod mask_heads of batch b = r /
+ * mask_rows / mask_heads of the mask; mask_rows 0 means all rows, mask_heads 0 one head, and rows that are
+ * no multiple of mask_rows * mask_heads are HEED_ERR_SHAPE.
+ * A masked element (false, or -inf in an additive mask) has weight +0 and cannot leak, be it NaN. A row
+ * whose every element is masked becomes zeros, as it does in heed_attention. Otherwise as heed_softmax.
+ * Bound: that of heed_softmax of the scores z, and y (d + sum y d) for the d = u |scale x| + u |z| by which
+ * the scores themselves are rounded. */
+HEED_API heed_status heed_masked_softmax(const heed_context *context, size_t rows, size_t cols, const float *src,
+                                         size_t ld_src, const heed_softmax_options *options, float *dst, size_t ld_dst);
+
+/* dst = log(softmax(scale * src + mask)) = (z - max) - log(sum), with operands, options and NaN as
+ * heed_masked_softmax. Masked elements, and rows of them, become -inf.
+ * Bound: 1.01 ((|z - max| + ln n + n + 3 + 2 log(sum) + |y|) u + 2 e) + d + sum softmax d, e = 2 u. */
+HEED_API heed_status heed_log_softmax(const heed_context *context, size_t rows, size_t cols, const float *src,
+                                      size_t ld_src, const heed_softmax_options *options, float *dst, size_t ld_dst);
 
 typedef struct heed_layernorm_options {
     size_t struct_size;
@@ -258,11 +301,13 @@ typedef struct heed_layernorm_options {
     size_t ld_residual;
     float *sum; /* receives x + residual, or NULL; may be x or residual */
     size_t ld_sum;
+    float *mean;              /* [rows], receives the mean of x, or NULL */
+    float *inverse_deviation; /* [rows], receives 1 / sqrt(var + eps), 0 where that root is 0; or NULL */
 } heed_layernorm_options;
 
 #define HEED_LAYERNORM_OPTIONS_INIT                                                                                    \
     {                                                                                                                  \
-        sizeof(heed_layernorm_options), 0, 0, 1e-5f, 0, 0, 0, 0                                                        \
+        sizeof(heed_layernorm_options), 0, 0, 1e-5f, 0, 0, 0, 0, 0, 0                                                  \
     }
 
 /* y = (x - mean) / sqrt(var + eps) * scale + shift for each row (Ba, Kiros and Hinton,
@@ -274,6 +319,30 @@ typedef struct heed_layernorm_options {
  * Bound: doc/design.md, "Error bounds". */
 HEED_API heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
                                     const heed_layernorm_options *options, float *y, size_t ldy);
+
+typedef struct heed_rmsnorm_options {
+    size_t struct_size;
+    const float *scale;    /* [cols], or NULL for 1 */
+    float eps;             /* >= 0; default 1e-5 */
+    const float *residual; /* [rows][cols], added to x before anything else, or NULL */
+    size_t ld_residual;
+    float *sum; /* receives x + residual, or NULL; may be x or residual */
+    size_t ld_sum;
+    float *inverse_rms; /* [rows], receives 1 / sqrt(mean(x^2) + eps), 0 where that root is 0; or NULL */
+} heed_rmsnorm_options;
+
+#define HEED_RMSNORM_OPTIONS_INIT                                                                                      \
+    {                                                                                                                  \
+        sizeof(heed_rmsnorm_options), 0, 1e-5f, 0, 0, 0, 0, 0                                                          \
+    }
+
+/* y = x / sqrt(mean(x^2) + eps) * scale for each row (Zhang and Sennrich, arXiv:1910.07467).
+ * y may be x or residual, but not sum. A zero row stays zero, eps or not. A row with NaN becomes NaN.
+ * Where squares overflow, and so with an infinity in the row, 1 / root is 0: finite elements become
+ * zeros, infinite ones NaN. HEED_ERR_VALUE if eps is negative, NaN or infinite.
+ * Bound: (g(cols + 4) / 2 + 4 u) |y| while neither squares nor results underflow. */
+HEED_API heed_status heed_rmsnorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
+                                  const heed_rmsnorm_options *options, float *y, size_t ldy);
 
 /* dst = activation(src), element by element; GELU and SiLU as in Hendrycks and Gimpel,
  * arXiv:1606.08415. dst may be src. NaN gives NaN; at -inf the GELUs and SiLU are -0, not NaN.
@@ -380,20 +449,6 @@ typedef struct heed_heads_out {
 /* Which keys a causal query sees: with query i of seq_q and a sequence of len keys,
  * TOP_LEFT key j <= i; BOTTOM_RIGHT key j <= i + len - seq_q (queries are the last tokens). */
 typedef enum heed_causal { HEED_CAUSAL_NONE = 0, HEED_CAUSAL_TOP_LEFT = 1, HEED_CAUSAL_BOTTOM_RIGHT = 2 } heed_causal;
-
-typedef enum heed_mask_type {
-    HEED_MASK_NONE = 0,
-    HEED_MASK_ADDITIVE = 1, /* float, added to the scaled score; -inf masks the key */
-    HEED_MASK_BOOLEAN = 2   /* uint8_t, 0 masks the key */
-} heed_mask_type;
-
-/* Element (b, h, i, j) is data[b * batch_stride + h * head_stride + i * row_stride + j]; any
- * stride may be 0 (broadcast). i and j count within the sequence. */
-typedef struct heed_mask {
-    const void *data;
-    heed_mask_type type;
-    size_t batch_stride, head_stride, row_stride;
-} heed_mask;
 
 typedef enum heed_scale {
     HEED_SCALE_RSQRT_HEAD_DIM = 0, /* 1 / sqrt(head_dim) */

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * heed_layernorm and heed_l2_normalize.
+ * heed_layernorm, heed_rmsnorm and heed_l2_normalize.
  */
 #include "rows.h"
 
 #define GROUP_Y 1u
 #define GROUP_SUM 2u
 
-struct layernorm {
-    const struct heed_kernels *kernels;
-    struct heed_layernorm_task task;
+struct norm {
+    void (*kernel)(const struct heed_norm_task *task);
+    struct heed_norm_task task;
 };
 
-static void layernorm_rows(const void *arg, size_t first, size_t count)
+static void norm_rows(const void *arg, size_t first, size_t count)
 {
-    const struct layernorm *l = arg;
-    struct heed_layernorm_task task = l->task;
+    const struct norm *n = arg;
+    struct heed_norm_task task = n->task;
     task.rows = count;
     task.x += first * task.ldx;
     task.y += first * task.ldy;
@@ -22,7 +22,52 @@ static void layernorm_rows(const void *arg, size_t first, size_t count)
         task.residual += first * task.ld_residual;
     if (task.sum)
         task.sum += first * task.ld_sum;
-    l->kernels->layernorm(&task);
+    if (task.mean)
+        task.mean += first;
+    if (task.inverse)
+        task.inverse += first;
+    n->kernel(&task);
+}
+
+static void write_optional(struct heed_operands *operands, float *data, size_t n)
+{
+    if (data)
+        heed_write(operands, data, sizeof *data, 1, n, n, 0);
+}
+
+/* What both norms demand of their operands. */
+static heed_status check_norm(struct heed_operands *operands, const struct heed_norm_task *t)
+{
+    size_t rows = t->rows, cols = t->cols;
+    heed_read(operands, t->x, sizeof(float), rows, cols, t->ldx, GROUP_Y | GROUP_SUM);
+    heed_read_optional(operands, t->scale, sizeof(float), rows ? 1 : 0, cols, cols, 0);
+    heed_read_optional(operands, t->shift, sizeof(float), rows ? 1 : 0, cols, cols, 0);
+    heed_require(operands, t->eps >= 0.0f && t->eps <= 0x1.fffffep127f, HEED_ERR_VALUE);
+    heed_read_optional(operands, t->residual, sizeof(float), rows, cols, t->ld_residual, GROUP_Y | GROUP_SUM);
+    if (t->sum) {
+        heed_require(operands, t->residual != NULL, HEED_ERR_NULL);
+        heed_write(operands, t->sum, sizeof(float), rows, cols, t->ld_sum, GROUP_SUM);
+    }
+    write_optional(operands, t->mean, cols ? rows : 0);
+    write_optional(operands, t->inverse, cols ? rows : 0);
+    heed_write(operands, t->y, sizeof(float), rows, cols, t->ldy, GROUP_Y);
+    return heed_operands_check(operands, NULL, 0);
+}
+
+static heed_status run_norm(const struct heed_context *context, const struct norm *n)
+{
+    struct heed_operands operands = {.status = HEED_OK};
+    heed_status status = check_norm(&operands, &n->task);
+    if (status == HEED_OK && n->task.rows > 0 && n->task.cols > 0)
+        heed_run_rows(context, n->task.rows, n->task.cols, norm_rows, n);
+    return status;
+}
+
+heed_status heed_layernorm_options_read(heed_layernorm_options *o, const heed_layernorm_options *given)
+{
+    const heed_layernorm_options defaults = HEED_LAYERNORM_OPTIONS_INIT;
+    *o = defaults;
+    return given ? heed_struct_read(o, sizeof *o, sizeof *o, given) : HEED_OK;
 }
 
 heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
@@ -30,33 +75,34 @@ heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols
 {
     struct heed_context fallback;
     const struct heed_context *c;
-    const heed_layernorm_options defaults = HEED_LAYERNORM_OPTIONS_INIT;
-    heed_layernorm_options o = defaults;
+    heed_layernorm_options o;
+    heed_status status = heed_context_resolve(context, &fallback, &c);
+    if (status == HEED_OK)
+        status = heed_layernorm_options_read(&o, options);
+    if (status != HEED_OK)
+        return status;
+    const struct norm n = {c->kernels->layernorm,
+                           {rows, cols, x, ldx, o.residual, o.ld_residual, o.sum, o.ld_sum, o.scale, o.shift, o.eps, y,
+                            ldy, o.mean, o.inverse_deviation}};
+    return run_norm(c, &n);
+}
+
+heed_status heed_rmsnorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
+                         const heed_rmsnorm_options *options, float *y, size_t ldy)
+{
+    struct heed_context fallback;
+    const struct heed_context *c;
+    const heed_rmsnorm_options defaults = HEED_RMSNORM_OPTIONS_INIT;
+    heed_rmsnorm_options o = defaults;
     heed_status status = heed_context_resolve(context, &fallback, &c);
     if (status == HEED_OK && options)
         status = heed_struct_read(&o, sizeof o, sizeof o, options);
     if (status != HEED_OK)
         return status;
-
-    struct heed_operands operands = {.status = HEED_OK};
-    heed_read(&operands, x, sizeof *x, rows, cols, ldx, GROUP_Y | GROUP_SUM);
-    heed_read_optional(&operands, o.scale, sizeof(float), rows ? 1 : 0, cols, cols, 0);
-    heed_read_optional(&operands, o.shift, sizeof(float), rows ? 1 : 0, cols, cols, 0);
-    heed_require(&operands, o.eps >= 0.0f && o.eps <= 0x1.fffffep127f, HEED_ERR_VALUE);
-    heed_read_optional(&operands, o.residual, sizeof(float), rows, cols, o.ld_residual, GROUP_Y | GROUP_SUM);
-    if (o.sum) {
-        heed_require(&operands, o.residual != NULL, HEED_ERR_NULL);
-        heed_write(&operands, o.sum, sizeof(float), rows, cols, o.ld_sum, GROUP_SUM);
-    }
-    heed_write(&operands, y, sizeof *y, rows, cols, ldy, GROUP_Y);
-    status = heed_operands_check(&operands, NULL, 0);
-    if (status != HEED_OK || rows == 0 || cols == 0)
-        return status;
-
-    struct layernorm l = {
-        c->kernels, {rows, cols, x, ldx, o.residual, o.ld_residual, o.sum, o.ld_sum, o.scale, o.shift, o.eps, y, ldy}};
-    heed_run_rows(c, rows, cols, layernorm_rows, &l);
-    return HEED_OK;
+    const struct norm n = {c->kernels->rmsnorm,
+                           {rows, cols, x, ldx, o.residual, o.ld_residual, o.sum, o.ld_sum, o.scale, NULL, o.eps, y,
+                            ldy, NULL, o.inverse_rms}};
+    return run_norm(c, &n);
 }
 
 struct l2_normalize {

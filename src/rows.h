@@ -10,4 +10,7 @@
 void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols,
                    void (*block)(const void *arg, size_t first, size_t count), const void *arg);
 
+/* The options that a caller gave, or the defaults. */
+heed_status heed_layernorm_options_read(heed_layernorm_options *o, const heed_layernorm_options *given);
+
 #endif

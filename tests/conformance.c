@@ -301,7 +301,9 @@ static const char *run_softmax(const struct test_case *t, const heed_context *co
     float *matrix = buffer(x->elements, 1), *got = buffer(x->elements, 0);
     for (size_t i = 0; i < x->elements; i++)
         matrix[i] = floats(x)[i / cols / inner * cols * inner + i % cols * inner + i / cols % inner];
-    check_status(t, heed_softmax(context, rows, cols, matrix, cols, matrix, cols));
+    check_status(t, strcmp(t->op, "LogSoftmax") == 0
+                        ? heed_log_softmax(context, rows, cols, matrix, cols, NULL, matrix, cols)
+                        : heed_softmax(context, rows, cols, matrix, cols, matrix, cols));
     for (size_t i = 0; i < x->elements; i++)
         got[i / cols / inner * cols * inner + i % cols * inner + i / cols % inner] = matrix[i];
     compare(t, 0, got);
@@ -311,13 +313,32 @@ static const char *run_softmax(const struct test_case *t, const heed_context *co
 static const char *run_layernorm(const struct test_case *t, const heed_context *context)
 {
     const struct tensor *x = &t->in[0];
-    size_t axis = axis_of(t, x, -1.0), cols = product(x, axis, x->ndim);
+    size_t axis = axis_of(t, x, -1.0), cols = product(x, axis, x->ndim), rows = x->elements / cols;
+    float *got = buffer(x->elements, 1), *mean = buffer(rows, 2), *inverse = buffer(rows, 3);
     heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
     options.scale = floats(&t->in[1]);
     options.shift = floats(&t->in[2]);
     options.eps = (float)number(t, "epsilon", 1e-5);
+    options.mean = mean;
+    options.inverse_deviation = inverse;
+    check_status(t, heed_layernorm(context, rows, cols, floats(x), cols, &options, got, cols));
+    compare(t, 0, got);
+    if (t->out[1].data)
+        compare(t, 1, mean);
+    if (t->out[2].data)
+        compare(t, 2, inverse);
+    return NULL;
+}
+
+static const char *run_rmsnorm(const struct test_case *t, const heed_context *context)
+{
+    const struct tensor *x = &t->in[0];
+    size_t axis = axis_of(t, x, -1.0), cols = product(x, axis, x->ndim);
+    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+    options.scale = floats(&t->in[1]);
+    options.eps = (float)number(t, "epsilon", 1e-5);
     float *got = buffer(x->elements, 1);
-    check_status(t, heed_layernorm(context, x->elements / cols, cols, floats(x), cols, &options, got, cols));
+    check_status(t, heed_rmsnorm(context, x->elements / cols, cols, floats(x), cols, &options, got, cols));
     compare(t, 0, got);
     return NULL;
 }
@@ -795,7 +816,9 @@ static const struct {
     {"MatMul", run_matmul},
     {"Gemm", run_gemm},
     {"Softmax", run_softmax},
+    {"LogSoftmax", run_softmax},
     {"LayerNormalization", run_layernorm},
+    {"RMSNormalization", run_rmsnorm},
     {"SkipLayerNorm", run_skip_layernorm},
     {"Gelu", run_activation},
     {"Relu", run_activation},

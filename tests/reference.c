@@ -72,7 +72,8 @@ void check_inexact(size_t rows, size_t cols, const float *got, size_t ld, struct
 {
     size_t failures = 0, where = 0;
     for (size_t i = 0; i < rows * cols; i++) {
-        double error = fabs((double)got[i / cols * ld + i % cols] - want.value[i]);
+        double value = (double)got[i / cols * ld + i % cols];
+        double error = value == want.value[i] ? 0.0 : fabs(value - want.value[i]); /* infinities */
         if (!(error <= want.error[i] + allowed) && failures++ == 0)
             where = i;
         if (error > *worst * want.error[i] && want.error[i] > 0.0)
@@ -244,6 +245,58 @@ struct inexact reference_softmax(size_t rows, size_t cols, const float *x, size_
     return y;
 }
 
+static double mask_value(struct score_mask mask, size_t i, size_t j)
+{
+    if (mask.additive)
+        return (double)mask.additive[i * mask.ld + j];
+    return mask.boolean && !mask.boolean[i * mask.ld + j] ? -INFINITY : 0.0;
+}
+
+/* Scores z = scale x + mask with their errors d: the product and the sum round. An error of a score moves
+ * its own weight by its own share and all weights by the mean. As in reference_softmax otherwise; the
+ * logarithm's sum has the relative error `common`, log one ulp, and the two differences round. */
+static void masked_softmax_row(size_t cols, const float *x, float scale, struct score_mask mask, size_t i,
+                               int logarithm, double *y, double *error)
+{
+    double *z = zeros(cols), *d = zeros(cols), max = -INFINITY, sum = 0.0, drift = 0.0;
+    double common = (log((double)cols) + reduction_depth(cols) + 3.0) * UNIT + 2.0 * 2.0 * UNIT;
+    for (size_t j = 0; j < cols; j++) {
+        double product = (double)scale * (double)x[j], m = mask_value(mask, i, j);
+        z[j] = m == -INFINITY ? m : product + m;
+        d[j] =
+            (scale != 1.0f ? UNIT * fabs(product) + TINY : 0.0) + (m != 0.0 ? SECOND_ORDER * UNIT * fabs(z[j]) : 0.0);
+        max = fmax(max, z[j]);
+    }
+    for (size_t j = 0; j < cols; j++)
+        if (z[j] != -INFINITY) {
+            sum += exp(z[j] - max);
+            drift += exp(z[j] - max) * d[j];
+        }
+    for (size_t j = 0; j < cols; j++) {
+        double below = max - z[j];
+        y[j] = logarithm ? -INFINITY : 0.0;
+        error[j] = 0.0;
+        if (z[j] == -INFINITY)
+            continue;
+        double moved = d[j] + drift / sum;
+        y[j] = logarithm ? -below - log(sum) : exp(-below) / sum;
+        if (logarithm)
+            error[j] =
+                SECOND_ORDER * (below * UNIT + common + moved + 2.0 * UNIT * log(sum) + UNIT * fabs(y[j])) + TINY;
+        else
+            error[j] = SECOND_ORDER * y[j] * (below * UNIT + common + moved) + 2.0 * TINY;
+    }
+}
+
+struct inexact reference_masked_softmax(size_t rows, size_t cols, const float *x, size_t ld, float scale,
+                                        struct score_mask mask, int logarithm)
+{
+    struct inexact y = inexact_new(rows * cols);
+    for (size_t i = 0; i < rows; i++)
+        masked_softmax_row(cols, x + i * ld, scale, mask, i, logarithm, y.value + i * cols, y.error + i * cols);
+    return y;
+}
+
 /* With a_j = x_j - x_0, c_j = a_j - mean a, s = sqrt(mean c^2 + eps) and D = depth of a sum:
  *   computed z_j   = a_j (1 + u)
  *   computed mean  = mean a + E,              E <= g(D + 2) mean |a| + 2^-149
@@ -253,41 +306,70 @@ struct inexact reference_softmax(size_t rows, size_t cols, const float *x, size_
  *                    FMA), / n, + eps, sqrt
  * so d r is within t = (D_j + |c_j| rho / s) / (s - rho) of c_j / s before, and by the factor's g(D + 6) / 2 + 3 u
  * after rounding; scale and shift round twice. */
-static void layernorm_row(size_t n, const double *x, const double *dx, const float *scale, const float *shift,
-                          double eps, double *y, double *dy)
+struct moments {
+    double mean, mean_error; /* of x - x[0] */
+    double s, rho, left, factor, *moved;
+};
+
+static struct moments moments_of(size_t n, const double *x, const double *dx, double eps)
 {
-    double mean = 0.0, mean_size = 0.0, mean_moved = 0.0, square = 0.0, rho = 0.0, depth = reduction_depth(n);
+    struct moments m = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, zeros(n)};
+    double mean_size = 0.0, mean_moved = 0.0, square = 0.0, depth = reduction_depth(n);
     for (size_t j = 0; j < n; j++) {
-        mean += (x[j] - x[0]) / (double)n;
+        m.mean += (x[j] - x[0]) / (double)n;
         mean_size += (fabs(x[j] - x[0]) + dx[j] + dx[0]) / (double)n;
         mean_moved += dx[j] / (double)n;
     }
-    double mean_error = mean_size > 0.0 ? SECOND_ORDER * gamma_of(depth + 2) * mean_size + TINY : 0.0;
-    double *moved = zeros(n);
+    m.mean_error = mean_size > 0.0 ? SECOND_ORDER * gamma_of(depth + 2) * mean_size + TINY : 0.0;
     for (size_t j = 0; j < n; j++) {
-        double a = x[j] - x[0], c = a - mean;
-        moved[j] = dx[j] + mean_moved + mean_error +
-                   SECOND_ORDER * UNIT * (fabs(a) + dx[j] + dx[0] + fabs(c) + dx[j] + mean_moved + mean_error);
+        double a = x[j] - x[0], c = a - m.mean;
+        m.moved[j] = dx[j] + mean_moved + m.mean_error +
+                     SECOND_ORDER * UNIT * (fabs(a) + dx[j] + dx[0] + fabs(c) + dx[j] + mean_moved + m.mean_error);
         square += c * c / (double)n;
-        rho += moved[j] * moved[j] / (double)n;
+        m.rho += m.moved[j] * m.moved[j] / (double)n;
     }
-    rho = sqrt(rho);
-    double s = sqrt(square + eps), left = s - rho;
-    double factor = SECOND_ORDER * (gamma_of(depth + 6) / 2 + 3 * UNIT + 2 * TINY / (left * left));
+    m.rho = sqrt(m.rho);
+    m.s = sqrt(square + eps);
+    m.left = m.s - m.rho;
+    m.factor = SECOND_ORDER * (gamma_of(depth + 6) / 2 + 3 * UNIT + 2 * TINY / (m.left * m.left));
+    return m;
+}
+
+static void layernorm_row(size_t n, const double *x, const double *dx, const float *scale, const float *shift,
+                          double eps, double *y, double *dy)
+{
+    const struct moments m = moments_of(n, x, dx, eps);
     for (size_t j = 0; j < n; j++) {
         double gain = scale ? fabs((double)scale[j]) : 1.0, offset = shift ? (double)shift[j] : 0.0;
-        double z = s > 0.0 ? (x[j] - x[0] - mean) / s : 0.0;
+        double z = m.s > 0.0 ? (x[j] - x[0] - m.mean) / m.s : 0.0;
         y[j] = z * (scale ? (double)scale[j] : 1.0) + offset;
-        if (rho == 0.0) {
+        if (m.rho == 0.0) {
             dy[j] = 0.0;
-        } else if (!(left > 0.0)) {
+        } else if (!(m.left > 0.0)) {
             dy[j] = INFINITY;
         } else {
-            double t = (moved[j] + fabs(z) * rho) / left;
-            t += factor * (fabs(z) + t);
+            double t = (m.moved[j] + fabs(z) * m.rho) / m.left;
+            t += m.factor * (fabs(z) + t);
             dy[j] = gain * t + SECOND_ORDER * UNIT * (2.0 * gain * (fabs(z) + t) + fabs(offset)) + (gain + 1.0) * TINY;
         }
     }
+}
+
+/* The mean is x_0 plus that of the differences, rounded; the inverse lacks the last products' roundings. */
+struct inexact reference_moments(size_t rows, size_t cols, struct inexact x, float eps)
+{
+    struct inexact y = inexact_new(2 * rows);
+    for (size_t r = 0; r < rows; r++) {
+        const double *row = x.value + r * cols, *moved = x.error + r * cols;
+        const struct moments m = moments_of(cols, row, moved, (double)eps);
+        y.value[r] = row[0] + m.mean;
+        y.error[r] = (moved[0] + m.mean_error) * (1.0 + UNIT) + UNIT * fabs(y.value[r]) + TINY;
+        y.value[rows + r] = m.s > 0.0 ? 1.0 / m.s : 0.0;
+        y.error[rows + r] = m.rho == 0.0 && m.s == 0.0 ? 0.0
+                            : m.left > 0.0             ? (m.rho / m.left + m.factor) / m.s
+                                                       : INFINITY;
+    }
+    return y;
 }
 
 struct inexact reference_layernorm(size_t rows, size_t cols, struct inexact x, const float *scale, const float *shift,
@@ -297,6 +379,33 @@ struct inexact reference_layernorm(size_t rows, size_t cols, struct inexact x, c
     for (size_t r = 0; r < rows; r++)
         layernorm_row(cols, x.value + r * cols, x.error + r * cols, scale, shift, (double)eps, y.value + r * cols,
                       y.error + r * cols);
+    return y;
+}
+
+/* The mean square has depth + 4 roundings (one more without FMA, / n, + eps), halved by the root; then
+ * root and reciprocal, and two products. Squares and their sum may underflow by 2^-149 each. */
+struct inexact reference_rmsnorm(size_t rows, size_t cols, const float *x, size_t ld, const float *scale, float eps,
+                                 double *inverse, double *inverse_error)
+{
+    struct inexact y = inexact_rows(rows, cols, x, ld);
+    for (size_t r = 0; r < rows; r++) {
+        double *row = y.value + r * cols, square = 0.0;
+        for (size_t j = 0; j < cols; j++)
+            square += row[j] * row[j] / (double)cols;
+        double root2 = square + (double)eps, underflow = square > 0.0 ? 2.0 * TINY / root2 : 0.0;
+        double relative = SECOND_ORDER * (gamma_of(reduction_depth(cols) + 4) / 2 + 2 * UNIT + underflow);
+        inverse[r] = root2 > 0.0 ? 1.0 / sqrt(root2) : 0.0;
+        inverse_error[r] = underflow < 0.25 ? relative * inverse[r] : INFINITY;
+        for (size_t j = 0; j < cols; j++) {
+            double gain = scale ? (double)scale[j] : 1.0;
+            double size = fabs(row[j] * inverse[r]);
+            row[j] *= inverse[r] * gain;
+            y.error[r * cols + j] =
+                size > 0.0 ? fabs(gain) * (fabs(inverse_error[r]) / inverse[r] + SECOND_ORDER * 2.0 * UNIT) * size +
+                                 (fabs(gain) + 1.0) * TINY
+                           : 0.0;
+        }
+    }
     return y;
 }
 

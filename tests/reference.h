@@ -54,6 +54,20 @@ struct matmul_problem {
 struct inexact reference_matmul(const struct matmul_problem *p);
 
 /* w is [in][out]; bias and residual->value may be NULL. */
+/* Means, then inverse deviations. */
+struct inexact reference_moments(size_t rows, size_t cols, struct inexact x, float eps);
+struct inexact reference_rmsnorm(size_t rows, size_t cols, const float *x, size_t ld, const float *scale, float eps,
+                                 double *inverse, double *inverse_error);
+
+/* A mask's value for element (i, j): 0 and -inf for booleans; masks NULL: none. */
+struct score_mask {
+    const float *additive;
+    const unsigned char *boolean;
+    size_t ld;
+};
+struct inexact reference_masked_softmax(size_t rows, size_t cols, const float *x, size_t ld, float scale,
+                                        struct score_mask mask, int logarithm);
+
 struct inexact reference_gated(heed_activation activation, size_t n, struct inexact gate, struct inexact up);
 
 struct inexact reference_linear(size_t m, size_t in, size_t out, struct inexact x, const float *w, const float *bias,

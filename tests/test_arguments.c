@@ -354,6 +354,11 @@ static heed_status layernorm(size_t rows, size_t cols, const float *src, size_t 
     return heed_layernorm(NULL, rows, cols, src, ld_src, NULL, dst, ld_dst);
 }
 
+static heed_status rmsnorm(size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst)
+{
+    return heed_rmsnorm(NULL, rows, cols, src, ld_src, NULL, dst, ld_dst);
+}
+
 static void test_row_operator(const char *name, row_operator *run)
 {
     static struct {
@@ -418,6 +423,85 @@ static void test_row_values(void)
     end();
 }
 
+static heed_status masked_softmax(size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst)
+{
+    return heed_masked_softmax(NULL, rows, cols, src, ld_src, NULL, dst, ld_dst);
+}
+
+static heed_status log_softmax(size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst)
+{
+    return heed_log_softmax(NULL, rows, cols, src, ld_src, NULL, dst, ld_dst);
+}
+
+/* Two batches of two heads of three rows. */
+static void test_masked_softmax(int logarithm)
+{
+    static struct {
+        size_t rows, cols, ld_src, ld_dst;
+        float *src, *dst;
+        heed_softmax_options o;
+        const heed_softmax_options *given;
+    } p;
+    const heed_softmax_options defaults = HEED_SOFTMAX_OPTIONS_INIT;
+    const char *name = logarithm ? "heed_log_softmax" : "heed_masked_softmax";
+#define reset()                                                                                                        \
+    (p.rows = 12, p.cols = 9, p.ld_src = 10, p.ld_dst = 11, p.src = at(0), p.dst = at(1), p.o = defaults,              \
+     p.o.mask = (heed_mask){at(2), HEED_MASK_ADDITIVE, 60, 30, 9}, p.o.mask_rows = 3, p.o.mask_heads = 2,              \
+     p.given = &p.o)
+#define call()                                                                                                         \
+    (logarithm ? heed_log_softmax : heed_masked_softmax)(NULL, p.rows, p.cols, p.src, p.ld_src, p.given, p.dst,        \
+                                                         p.ld_dst)
+    begin("%s refuses wrong options", name);
+    GOOD((void)0);
+    GOOD(p.given = NULL);
+    WRONG(HEED_ERR_VALUE, p.o.scale = 0.0f);
+    WRONG(HEED_ERR_VALUE, p.o.scale = -1.0f);
+    WRONG(HEED_ERR_VALUE, p.o.scale = INFINITY);
+    WRONG(HEED_ERR_VALUE, p.o.scale = NAN);
+    GOOD(p.o.scale = 0x1p-149f);
+    WRONG(HEED_ERR_ENUM, p.o.mask.type = (heed_mask_type)NOT_IN_ENUM);
+    WRONG(HEED_ERR_NULL, p.o.mask.data = NULL);
+    WRONG(HEED_ERR_ALIGNMENT, p.o.mask.data = shifted(p.o.mask.data, 2));
+    GOOD((p.o.mask.type = HEED_MASK_BOOLEAN, p.o.mask.data = shifted(p.o.mask.data, 1)));
+    GOOD((p.o.mask.type = HEED_MASK_NONE, p.o.mask.data = NULL));
+    WRONG(HEED_ERR_SHAPE, p.o.mask_rows = 5);
+    WRONG(HEED_ERR_SHAPE, p.o.mask_heads = 3);
+    WRONG(HEED_ERR_SHAPE, p.o.mask_heads = SIZE_MAX);
+    WRONG(HEED_ERR_SHAPE, p.rows = 11);
+    GOOD((p.o.mask_rows = 0, p.o.mask_heads = 0));
+    GOOD(p.o.mask.batch_stride = p.o.mask.head_stride = p.o.mask.row_stride = 0);
+    WRONG(HEED_ERR_OVERFLOW, p.o.mask.batch_stride = SIZE_MAX);
+    WRONG(HEED_ERR_OVERFLOW, p.o.mask.head_stride = SIZE_MAX / 2);
+    WRONG(HEED_ERR_OVERFLOW, p.o.mask.row_stride = SIZE_MAX / 4);
+    WRONG(HEED_ERR_OVERLAP, p.dst = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.o.mask.data = p.dst + 11 * 11 + 8);
+    GOOD(p.o.mask.data = p.dst + 11 * 11 + 9);
+    GOOD(p.o.mask.data = p.src);
+    WRONG_STRUCTS(p.o, p.given);
+    WRONG(HEED_OK, (p.rows = 0, p.src = p.dst = NULL, p.o.mask.data = NULL));
+    WRONG(HEED_OK, (p.cols = 0, p.src = p.dst = NULL, p.o.mask.data = NULL));
+    end();
+    begin("%s and its mask's strides", name);
+    float *want = buffer(12 * 9, 0), *got = buffer(12 * 9, 0);
+    for (size_t row = 0; row < 12; row++) {
+        reset();
+        p.o.mask.data = at(2) + row / 6 * 60 + row / 3 % 2 * 30 + row % 3 * 9;
+        p.o.mask_rows = p.o.mask_heads = 0;
+        p.rows = 1;
+        p.src += row * 10;
+        p.dst = want + row * 9;
+        CHECK(call() == HEED_OK);
+    }
+    reset();
+    p.dst = got;
+    p.ld_dst = 9;
+    CHECK(call() == HEED_OK);
+    check_same(12, 9, got, 9, want, 9, "rows one by one");
+#undef reset
+#undef call
+    end();
+}
+
 static void test_gated(void)
 {
     static struct {
@@ -474,7 +558,8 @@ static void test_layernorm(void)
     const heed_layernorm_options defaults = HEED_LAYERNORM_OPTIONS_INIT;
 #define reset()                                                                                                        \
     (p.rows = 4, p.cols = 9, p.ldx = 10, p.ldy = 11, p.x = at(0), p.y = at(1), p.o = defaults, p.o.scale = at(2),      \
-     p.o.shift = at(3), p.o.residual = at(4), p.o.ld_residual = 12, p.o.sum = at(5), p.o.ld_sum = 13, p.given = &p.o)
+     p.o.shift = at(3), p.o.residual = at(4), p.o.ld_residual = 12, p.o.sum = at(5), p.o.ld_sum = 13,                  \
+     p.o.mean = at(6), p.o.inverse_deviation = at(7), p.given = &p.o)
 #define call() heed_layernorm(NULL, p.rows, p.cols, p.x, p.ldx, p.given, p.y, p.ldy)
     begin("heed_layernorm refuses");
     GOOD((void)0);
@@ -507,6 +592,78 @@ static void test_layernorm(void)
     WRONG(HEED_ERR_OVERLAP, p.o.sum = at(4));
     WRONG(HEED_ERR_OVERLAP, (p.o.sum = at(2) + 8));
     WRONG(HEED_ERR_OVERLAP, (p.o.sum = at(3) + 8));
+    GOOD((p.y = p.x, p.ldy = p.ldx));
+    GOOD((p.y = at(4), p.ldy = 12));
+    GOOD((p.o.sum = p.x, p.o.ld_sum = p.ldx));
+    GOOD((p.o.sum = at(4), p.o.ld_sum = 12));
+    WRONG(HEED_ERR_OVERLAP, (p.y = p.o.sum = p.x, p.ldy = p.o.ld_sum = p.ldx));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.mean = shifted(p.o.mean, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.inverse_deviation = shifted(p.o.inverse_deviation, 1));
+    WRONG(HEED_ERR_OVERLAP, p.o.mean = p.x + 38);
+    WRONG(HEED_ERR_OVERLAP, p.o.mean = p.y - 3);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = p.o.mean);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = p.o.sum);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = at(2));
+    GOOD(p.o.mean = NULL);
+    GOOD(p.o.inverse_deviation = NULL);
+#define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
+    WRONG(HEED_ERR_OVERFLOW, p.ldx = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.ldy = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.o.ld_residual = size);                                                                  \
+    WRONG(HEED_ERR_OVERFLOW, p.o.ld_sum = size);
+    HUGE_SIZES(HUGE_SIZE)
+#undef HUGE_SIZE
+    WRONG_STRUCTS(p.o, p.given);
+    WRONG(HEED_OK, (p.rows = 0, p.x = p.y = NULL));
+    WRONG(HEED_OK, (p.cols = 0, p.x = p.y = NULL));
+#undef reset
+#undef call
+    end();
+}
+
+static void test_rmsnorm(void)
+{
+    static struct {
+        size_t rows, cols, ldx, ldy;
+        float *x, *y;
+        heed_rmsnorm_options o;
+        const heed_rmsnorm_options *given;
+    } p;
+    const heed_rmsnorm_options defaults = HEED_RMSNORM_OPTIONS_INIT;
+#define reset()                                                                                                        \
+    (p.rows = 4, p.cols = 9, p.ldx = 10, p.ldy = 11, p.x = at(0), p.y = at(1), p.o = defaults, p.o.scale = at(2),      \
+     p.o.residual = at(4), p.o.ld_residual = 12, p.o.sum = at(5), p.o.ld_sum = 13, p.o.inverse_rms = at(6),            \
+     p.given = &p.o)
+#define call() heed_rmsnorm(NULL, p.rows, p.cols, p.x, p.ldx, p.given, p.y, p.ldy)
+    begin("heed_rmsnorm refuses");
+    GOOD((void)0);
+    GOOD(p.given = NULL);
+    WRONG(HEED_ERR_NULL, p.x = NULL);
+    WRONG(HEED_ERR_NULL, p.y = NULL);
+    WRONG(HEED_ERR_NULL, p.o.residual = NULL);
+    WRONG(HEED_ERR_STRIDE, p.ldx = 8);
+    WRONG(HEED_ERR_STRIDE, p.ldy = 8);
+    WRONG(HEED_ERR_STRIDE, p.o.ld_residual = 8);
+    WRONG(HEED_ERR_STRIDE, p.o.ld_sum = 8);
+    WRONG(HEED_ERR_ALIGNMENT, p.x = shifted(p.x, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.y = shifted(p.y, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.scale = shifted(p.o.scale, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.residual = shifted(p.o.residual, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.sum = shifted(p.o.sum, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.o.inverse_rms = shifted(p.o.inverse_rms, 1));
+    WRONG(HEED_ERR_VALUE, p.o.eps = -1e-6f);
+    WRONG(HEED_ERR_VALUE, p.o.eps = NAN);
+    WRONG(HEED_ERR_VALUE, p.o.eps = INFINITY);
+    GOOD(p.o.eps = 0.0f);
+    WRONG(HEED_ERR_OVERLAP, p.y = p.x);
+    WRONG(HEED_ERR_OVERLAP, p.y = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.y = at(4));
+    WRONG(HEED_ERR_OVERLAP, (p.y = at(5), p.ldy = 13));
+    WRONG(HEED_ERR_OVERLAP, p.o.sum = p.x);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_rms = p.x + 38);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_rms = p.y);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_rms = at(2) + 8);
     GOOD((p.y = p.x, p.ldy = p.ldx));
     GOOD((p.y = at(4), p.ldy = 12));
     GOOD((p.o.sum = p.x, p.o.ld_sum = p.ldx));
@@ -1561,10 +1718,16 @@ int main(void)
     test_row_operator("heed_activate", gelu);
     test_row_operator("heed_l2_normalize", l2);
     test_row_operator("heed_layernorm", layernorm);
+    test_row_operator("heed_rmsnorm", rmsnorm);
     test_row_values();
+    test_row_operator("heed_masked_softmax", masked_softmax);
+    test_row_operator("heed_log_softmax", log_softmax);
+    test_masked_softmax(0);
+    test_masked_softmax(1);
     test_gated();
     test_layernorm();
     test_layernorm_aliases();
+    test_rmsnorm();
     test_pool();
     test_embed();
     test_positions();

@@ -47,28 +47,121 @@ static uint64_t golden_transpose(const struct heed_kernels *t)
     return hash_of(K * N, c);
 }
 
+/* In place. */
+static struct heed_softmax_task softmax_task(float *x)
+{
+    return (struct heed_softmax_task){.rows = ROWS,
+                                      .cols = COLS,
+                                      .src = x,
+                                      .ld_src = COLS,
+                                      .dst = x,
+                                      .ld_dst = COLS,
+                                      .scale = 1.0f,
+                                      .mask_rows = ROWS,
+                                      .mask_heads = 1,
+                                      .mask_row = COLS};
+}
+
 static uint64_t golden_softmax(const struct heed_kernels *t)
 {
     float *x = random_floats(ROWS * COLS, -30.0f, 30.0f);
-    t->softmax(ROWS, COLS, x, COLS, x, COLS);
+    const struct heed_softmax_task task = softmax_task(x);
+    t->softmax(&task);
     return hash_of(ROWS * COLS, x);
+}
+
+/* Every mask and scale, as softmax and its logarithm. */
+static uint64_t golden_masked_softmax(const struct heed_kernels *t)
+{
+    float *x = random_floats(ROWS * COLS, -20.0f, 20.0f), *additive = random_floats(ROWS * COLS, -5.0f, 5.0f);
+    float *y = buffer(ROWS * COLS, 0);
+    unsigned char *boolean = guarded_bytes(ROWS * COLS, 0);
+    uint64_t hash = HASH_START;
+    for (size_t i = 0; i < ROWS * COLS; i++) {
+        boolean[i] = random_below(5) != 0;
+        if (random_below(5) == 0)
+            additive[i] = -__builtin_inff();
+    }
+    for (int variant = 0; variant < 8; variant++) {
+        struct heed_softmax_task task = softmax_task(x);
+        task.dst = y;
+        task.scale = variant / 2 == 0 ? 1.0f : 0.37f;
+        task.mask_kind = variant / 2 == 2   ? HEED_KIND_ADDITIVE
+                         : variant / 2 == 3 ? HEED_KIND_BOOLEAN
+                                            : HEED_KIND_UNMASKED;
+        task.mask = variant / 2 == 2 ? (const void *)additive : boolean;
+        task.logarithm = variant % 2;
+        t->softmax(&task);
+        hash = hash_floats(hash, ROWS * COLS, y);
+    }
+    return hash;
+}
+
+static uint64_t golden_vlog(const struct heed_kernels *t)
+{
+    float *x = random_floats(COLS, 0.0f, 2.0f);
+    for (size_t i = 0; i < COLS; i += 3)
+        x[i] = uniform(0.0f, 1.0f) * (i % 2 ? 1e30f : 1e-30f);
+    t->vlog(COLS, x, x);
+    return hash_of(COLS, x);
 }
 
 static uint64_t golden_layernorm(const struct heed_kernels *t)
 {
     float *x = random_floats(ROWS * COLS, 95.0f, 105.0f), *scale = random_floats(COLS, 0.5f, 1.5f);
     float *shift = random_floats(COLS, -1.0f, 1.0f), *y = buffer(ROWS * COLS, 0);
-    const struct heed_layernorm_task task = {.rows = ROWS,
-                                             .cols = COLS,
-                                             .x = x,
-                                             .ldx = COLS,
-                                             .scale = scale,
-                                             .shift = shift,
-                                             .eps = 1e-5f,
-                                             .y = y,
-                                             .ldy = COLS};
+    const struct heed_norm_task task = {.rows = ROWS,
+                                        .cols = COLS,
+                                        .x = x,
+                                        .ldx = COLS,
+                                        .scale = scale,
+                                        .shift = shift,
+                                        .eps = 1e-5f,
+                                        .y = y,
+                                        .ldy = COLS};
     t->layernorm(&task);
     return hash_of(ROWS * COLS, y);
+}
+
+static uint64_t golden_rmsnorm(const struct heed_kernels *t)
+{
+    enum { NARROW = 77 };
+    float *x = random_floats(ROWS * COLS, -3.0f, 5.0f), *scale = random_floats(COLS, 0.5f, 1.5f);
+    float *residual = random_floats(ROWS * COLS, -1.0f, 1.0f), *y = buffer(ROWS * COLS + ROWS, 0);
+    struct heed_norm_task task = {.rows = ROWS,
+                                  .cols = COLS,
+                                  .x = x,
+                                  .ldx = COLS,
+                                  .scale = scale,
+                                  .eps = 1e-5f,
+                                  .y = y,
+                                  .ldy = COLS,
+                                  .inverse = y + ROWS * COLS};
+    t->rmsnorm(&task);
+    uint64_t hash = hash_of(ROWS * COLS + ROWS, y);
+    task.cols = NARROW;
+    task.residual = residual;
+    task.ld_residual = COLS;
+    task.sum = x;
+    task.ld_sum = COLS;
+    t->rmsnorm(&task);
+    return hash_floats(hash_floats(hash, ROWS * COLS + ROWS, y), ROWS * COLS, x);
+}
+
+static uint64_t golden_layernorm_moments(const struct heed_kernels *t)
+{
+    float *x = random_floats(ROWS * COLS, 95.0f, 105.0f), *y = buffer(ROWS * COLS, 0), moments[2 * ROWS];
+    const struct heed_norm_task task = {.rows = ROWS,
+                                        .cols = COLS,
+                                        .x = x,
+                                        .ldx = COLS,
+                                        .eps = 1e-5f,
+                                        .y = y,
+                                        .ldy = COLS,
+                                        .mean = moments,
+                                        .inverse = moments + ROWS};
+    t->layernorm(&task);
+    return hash_of(2 * ROWS, moments);
 }
 
 static uint64_t golden_activate(const struct heed_kernels *t)
@@ -282,6 +375,10 @@ static const struct golden {
     GOLDEN(14, positions, 0xfd3c9c477cc70acc, 0xfd3c9c477cc70acc),
     GOLDEN(15, encoder, 0xf6e96c77b9445b00, 0x6967d1b8e34627ed),
     GOLDEN(102, activate_gated, 0xd01ca686782411a0, 0x69743a37422274e1),
+    GOLDEN(106, rmsnorm, 0x322e07a3443d3d78, 0x565987c2f112cc58),
+    GOLDEN(104, layernorm_moments, 0xd9316321c6833458, 0x5eb41d81d6cc7ee4),
+    GOLDEN(107, masked_softmax, 0x326b54e727bc3058, 0xbc928395ff3b8776),
+    GOLDEN(108, vlog, 0x9aea9dbdd8af7a42, 0x7a38bd0ec9bdaace),
     GOLDEN(101, silu, 0x7f0d28b940054a41, 0xad3150b975a5545b),
 };
 

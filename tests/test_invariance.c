@@ -88,6 +88,26 @@ static void run_softmax(const struct setting *s, float *out)
     copy_out(s, s->units, WIDE, y, out);
 }
 
+static void run_masked_softmax(const struct setting *s, float *out)
+{
+    float *x = matrix(s, ROWS, WIDE, 78), *mask = matrix(s, ROWS, WIDE, 79), *y = matrix(s, ROWS, WIDE, 80);
+    size_t ld = WIDE + s->gap;
+    heed_softmax_options options = HEED_SOFTMAX_OPTIONS_INIT;
+    options.scale = 1.7f;
+    options.mask = (heed_mask){mask + s->first * ld, HEED_MASK_ADDITIVE, 0, 0, ld};
+    ok(heed_masked_softmax(s->context, s->units, WIDE, x + s->first * ld, ld, &options, y, ld), "masked softmax");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_log_softmax(const struct setting *s, float *out)
+{
+    float *x = matrix(s, ROWS, WIDE, 81);
+    size_t ld = WIDE + s->gap;
+    x += s->first * ld;
+    ok(heed_log_softmax(s->context, s->units, WIDE, x, ld, NULL, x, ld), "log softmax");
+    copy_out(s, s->units, WIDE, x, out);
+}
+
 static void run_layernorm(const struct setting *s, float *out)
 {
     const struct setting dense = {s->context, s->offset, 0, 0, 0};
@@ -100,6 +120,35 @@ static void run_layernorm(const struct setting *s, float *out)
     options.ld_residual = ld;
     ok(heed_layernorm(s->context, s->units, WIDE, x + s->first * ld, ld, &options, y, ld), "layernorm");
     copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_rmsnorm(const struct setting *s, float *out)
+{
+    const struct setting dense = {s->context, s->offset, 0, 0, 0};
+    float *x = matrix(s, ROWS, WIDE, 73), *r = matrix(s, ROWS, WIDE, 74), *y = matrix(s, ROWS, WIDE, 75);
+    size_t ld = WIDE + s->gap;
+    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+    options.scale = matrix(&dense, 1, WIDE, 76);
+    options.residual = r + s->first * ld;
+    options.ld_residual = ld;
+    ok(heed_rmsnorm(s->context, s->units, WIDE, x + s->first * ld, ld, &options, y, ld), "rmsnorm");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+/* Mean and inverse deviation only. */
+static void run_moments(const struct setting *s, float *out)
+{
+    float *x = matrix(s, ROWS, WIDE, 77), mean[ROWS], inverse[ROWS];
+    size_t ld = WIDE + s->gap;
+    heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
+    options.mean = mean;
+    options.inverse_deviation = inverse;
+    x += s->first * ld;
+    ok(heed_layernorm(s->context, s->units, WIDE, x, ld, &options, x, ld), "layernorm");
+    for (size_t i = 0; i < s->units; i++) {
+        out[2 * i] = mean[i];
+        out[2 * i + 1] = inverse[i];
+    }
 }
 
 static void run_gelu(const struct setting *s, float *out)
@@ -318,7 +367,11 @@ static const struct invariant {
     {"transposed matmul", run_matmul_transposed, ROWS, COLS, NULL},
     {"linear", run_linear, ROWS, COLS, NULL},
     {"softmax", run_softmax, ROWS, WIDE, NULL},
+    {"masked softmax", run_masked_softmax, ROWS, WIDE, NULL},
+    {"log softmax", run_log_softmax, ROWS, WIDE, NULL},
     {"layernorm", run_layernorm, ROWS, WIDE, NULL},
+    {"rmsnorm", run_rmsnorm, ROWS, WIDE, NULL},
+    {"moments", run_moments, ROWS, 2, NULL},
     {"gelu", run_gelu, ROWS, WIDE, NULL},
     {"gated", run_gated, ROWS, WIDE, NULL},
     {"l2_normalize", run_l2, ROWS, WIDE, NULL},

@@ -194,6 +194,9 @@ static void sweep_packing(void)
 
 /* ---- rows ---- */
 
+/* One more than the rows that any table reduces at once. */
+enum { ROWS_AT_MOST = 5 };
+
 struct row_case {
     size_t rows, cols, gap, align;
     int at_end, in_place;
@@ -217,23 +220,102 @@ static void check_rows(const struct row_case *r, const char *what,
 static void run_softmax(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                         size_t ld)
 {
-    kernels->softmax(r->rows, r->cols, src, ld, dst, ld);
+    const struct heed_softmax_task task = {
+        .rows = r->rows, .cols = r->cols, .src = src, .ld_src = ld, .dst = dst, .ld_dst = ld, .scale = 1.0f};
+    kernels->softmax(&task);
 }
 
-static void run_layernorm(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
-                          size_t ld)
+/* Scales, masks and logarithms in turn; the mask's rows lie flush against a guard page, two of them to a
+ * head and two heads that share theirs. */
+static void run_masked_softmax(const struct heed_kernels *kernels, const struct row_case *r, const float *src,
+                               float *dst, size_t ld)
 {
-    struct heed_layernorm_task task = {
+    unsigned variant = (unsigned)(r->cols + 3 * r->rows) % 6;
+    size_t rows = r->rows < 2 ? r->rows : 2, masked = span(rows, r->cols, r->cols);
+    float *additive = arena_place(&t.b, masked, r->at_end);
+    unsigned char *boolean = (unsigned char *)additive;
+    struct heed_softmax_task task = {.rows = r->rows,
+                                     .cols = r->cols,
+                                     .src = src,
+                                     .ld_src = ld,
+                                     .dst = dst,
+                                     .ld_dst = ld,
+                                     .scale = 0.7f,
+                                     .mask_rows = 2,
+                                     .mask_heads = 2,
+                                     .mask_row = r->cols,
+                                     .logarithm = variant % 2};
+    if (variant / 2 == 1) {
+        for (size_t i = 0; i < masked; i++)
+            additive[i] = (i * 7 + r->cols) % 5 == 0 ? -__builtin_inff() : 0.25f * (float)(i % 9);
+        task.mask_kind = HEED_KIND_ADDITIVE;
+        task.mask = additive;
+    } else if (variant / 2 == 2) {
+        if (r->at_end)
+            boolean += masked * (sizeof(float) - 1);
+        for (size_t i = 0; i < masked; i++)
+            boolean[i] = (unsigned char)((i * 7 + r->cols) % 5);
+        task.mask_kind = HEED_KIND_BOOLEAN;
+        task.mask = boolean;
+    }
+    kernels->softmax(&task);
+}
+
+/* The options in turn; where there is a residual, its sum goes to its own place or nowhere, and mean and
+ * inverse into the last two columns where there are so many. */
+static struct heed_norm_task norm_task(const struct row_case *r, const float *src, float *dst, size_t ld)
+{
+    struct heed_norm_task task = {
         .rows = r->rows, .cols = r->cols, .x = src, .ldx = ld, .eps = 1e-5f, .y = dst, .ldy = ld};
     unsigned options = (unsigned)(r->cols + r->rows) % 4;
     if (options & 1)
         task.scale = arena_place(&t.extra, r->cols, r->at_end);
     if (options & 2) {
         task.shift = t.extra.begin;
-        task.residual = t.b.begin + 1;
+        task.residual = arena_place(&t.b, r->rows * r->cols, r->at_end);
         task.ld_residual = r->cols;
     }
+    return task;
+}
+
+static void run_layernorm(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                          size_t ld)
+{
+    const struct heed_norm_task task = norm_task(r, src, dst, ld);
     kernels->layernorm(&task);
+}
+
+static void run_rmsnorm(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                        size_t ld)
+{
+    const struct heed_norm_task task = norm_task(r, src, dst, ld);
+    kernels->rmsnorm(&task);
+}
+
+/* The first half of the columns is normalised, the sum goes to the second one, and mean and inverse to the
+ * first row of dst. */
+static void run_norm_outputs(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                             size_t ld)
+{
+    float moments[2][ROWS_AT_MOST];
+    struct row_case half = *r;
+    half.cols = r->cols / 2;
+    if (half.cols == 0 || r->rows == 0 || r->in_place)
+        return;
+    struct heed_norm_task task = norm_task(&half, src, dst, ld);
+    if (task.residual) {
+        task.sum = dst + half.cols;
+        task.ld_sum = ld;
+    }
+    task.mean = moments[0];
+    task.inverse = moments[1];
+    kernels->layernorm(&task);
+    for (size_t i = 0; i < r->rows; i++)
+        dst[i * ld] = moments[0][i] + 3.0f * moments[1][i];
+    task.y = dst;
+    kernels->rmsnorm(&task);
+    for (size_t i = 0; i < r->rows; i++)
+        dst[i * ld] = moments[1][i];
 }
 
 static void run_l2_normalize(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
@@ -305,6 +387,14 @@ static void run_vexp(const struct heed_kernels *kernels, const struct row_case *
         kernels->vexp(r->cols, src, dst);
 }
 
+static void run_vlog(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                     size_t ld)
+{
+    (void)ld;
+    if (r->rows > 0)
+        kernels->vlog(r->cols, src, dst);
+}
+
 static void run_vexp2(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                       size_t ld)
 {
@@ -321,10 +411,22 @@ static const struct {
     const char *name;
     void (*run)(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst, size_t ld);
 } row_kernels[] = {
-    {"softmax", run_softmax},   {"layernorm", run_layernorm},  {"l2_normalize", run_l2_normalize},
-    {"relu", run_relu},         {"gelu erf", run_gelu_erf},    {"gelu tanh", run_gelu_tanh},
-    {"silu", run_silu},         {"activate_gated", run_gated}, {"mean_rows", run_mean_rows},
-    {"sum_rows", run_sum_rows}, {"argmax", run_argmax},        {"vexp", run_vexp},
+    {"softmax", run_softmax},
+    {"masked softmax", run_masked_softmax},
+    {"layernorm", run_layernorm},
+    {"rmsnorm", run_rmsnorm},
+    {"norm outputs", run_norm_outputs},
+    {"l2_normalize", run_l2_normalize},
+    {"relu", run_relu},
+    {"gelu erf", run_gelu_erf},
+    {"gelu tanh", run_gelu_tanh},
+    {"silu", run_silu},
+    {"activate_gated", run_gated},
+    {"mean_rows", run_mean_rows},
+    {"sum_rows", run_sum_rows},
+    {"argmax", run_argmax},
+    {"vexp", run_vexp},
+    {"vlog", run_vlog},
     {"vexp2", run_vexp2},
 };
 
@@ -332,7 +434,7 @@ static void sweep_row_kernel(size_t index)
 {
     static const size_t edges[] = {255, 256, 257, 511, 513, 1000, 4095, 4096, 4097, 8191, 8192, 8193, 9000};
     for (size_t cols = 1; cols <= sweep_end(); cols++) {
-        for (size_t rows = 0; rows <= 3; rows++)
+        for (size_t rows = 0; rows <= ROWS_AT_MOST; rows++)
             for (int at_end = 0; at_end <= 1; at_end++)
                 check_rows(&(struct row_case){rows, cols, (rows + cols) % 3, 0, at_end, (cols + rows) % 5 == 0},
                            row_kernels[index].name, row_kernels[index].run);
@@ -341,7 +443,7 @@ static void sweep_row_kernel(size_t index)
                        row_kernels[index].run);
     }
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
-        check_rows(&(struct row_case){2, edges[i], i % 2, 0, i & 1, i % 3 == 0}, row_kernels[index].name,
+        check_rows(&(struct row_case){ROWS_AT_MOST, edges[i], i % 2, 0, i & 1, i % 3 == 0}, row_kernels[index].name,
                    row_kernels[index].run);
 }
 

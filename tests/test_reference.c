@@ -93,9 +93,75 @@ static void test_softmax(const struct heed_kernels *table)
     finish_line("softmax", table->name, worst);
 }
 
+/* Scales and masks in turn; rows wholly masked come out as zeros or -inf. */
+static void check_masked_softmax(size_t n, enum pattern pattern, unsigned variant, double *worst)
+{
+    enum { ROWS = 2 };
+    static const float scales[] = {1.0f, 0.125f, 3.0f};
+    float *x = buffer(ROWS * n, 1), *y = buffer(ROWS * n, 2), *additive = buffer(ROWS * n, 3);
+    unsigned char *boolean = (unsigned char *)buffer(ROWS * n, 0);
+    heed_softmax_options options = HEED_SOFTMAX_OPTIONS_INIT;
+    struct score_mask mask = {NULL, NULL, n};
+    for (size_t i = 0; i < ROWS * n; i++) {
+        boolean[i] = random_below(4) != 0;
+        additive[i] = boolean[i] ? uniform(-3.0f, 3.0f) : -INFINITY;
+    }
+    for (size_t i = 0; i < ROWS; i++)
+        fill_row(pattern, n, x + i * n);
+    options.scale = scales[variant % COUNT(scales)];
+    if (variant % 4 == 1) {
+        options.mask = (heed_mask){additive, HEED_MASK_ADDITIVE, 0, 0, n};
+        mask.additive = additive;
+    } else if (variant % 4 == 2) {
+        options.mask = (heed_mask){boolean, HEED_MASK_BOOLEAN, 0, 0, n};
+        mask.boolean = boolean;
+    }
+    CHECK(heed_masked_softmax(context, ROWS, n, x, n, &options, y, n) == HEED_OK);
+    struct inexact want = reference_masked_softmax(ROWS, n, x, n, options.scale, mask, 0);
+    check_inexact(ROWS, n, y, n, want, "masked softmax", worst);
+    want = reference_masked_softmax(ROWS, n, x, n, options.scale, mask, 1);
+    CHECK(heed_log_softmax(context, ROWS, n, x, n, &options, x, n) == HEED_OK);
+    check_inexact(ROWS, n, x, n, want, "log softmax", worst);
+    reference_release();
+    release_all();
+}
+
+static void test_masked_softmax(const struct heed_kernels *table)
+{
+    double worst = 0.0;
+    seed(17);
+    begin("%s masked and log softmax within their bounds", table->name);
+    for (size_t l = 0; l < row_lengths(); l++)
+        for (int p = 0; p < ROW_PATTERNS; p++)
+            check_masked_softmax(row_length(l), (enum pattern)p, (unsigned)(l + 5 * (size_t)p), &worst);
+    finish_line("masked and log softmax", table->name, worst);
+}
+
+/* Rows as long as a vocabulary. */
+static void test_long_rows(const struct heed_kernels *table)
+{
+    static const size_t lengths[] = {151936, 643251};
+    double worst = 0.0;
+    seed(18);
+    begin("%s softmax of long rows", table->name);
+    for (size_t l = 0; l < (quick() ? 1 : COUNT(lengths)); l++) {
+        size_t n = lengths[l];
+        float *x = buffer(n, 1), *y = buffer(n, 2);
+        const struct score_mask none = {NULL, NULL, n};
+        fill_row(ROW_GAUSSIAN, n, x);
+        CHECK(heed_softmax(context, 1, n, x, n, y, n) == HEED_OK);
+        check_inexact(1, n, y, n, reference_softmax(1, n, x, n), "softmax", &worst);
+        CHECK(heed_log_softmax(context, 1, n, x, n, NULL, y, n) == HEED_OK);
+        check_inexact(1, n, y, n, reference_masked_softmax(1, n, x, n, 1.0f, none, 1), "log softmax", &worst);
+        reference_release();
+        release_all();
+    }
+    finish_line("long rows", table->name, worst);
+}
+
 static void check_layernorm(size_t n, enum pattern pattern, float eps, int with_vectors, float *memory, double *worst)
 {
-    float *x = memory, *y = x + LONGEST_ROW, *scale = y + LONGEST_ROW, *shift = scale + LONGEST_ROW;
+    float *x = memory, *y = x + LONGEST_ROW, *scale = y + LONGEST_ROW, *shift = scale + LONGEST_ROW, moments[2];
     heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
     fill_row(pattern, n, x);
     fill_uniform(scale, n, -2.0f, 2.0f);
@@ -103,9 +169,12 @@ static void check_layernorm(size_t n, enum pattern pattern, float eps, int with_
     options.eps = eps;
     options.scale = with_vectors ? scale : NULL;
     options.shift = with_vectors ? shift : NULL;
+    options.mean = &moments[0];
+    options.inverse_deviation = &moments[1];
     CHECK(heed_layernorm(context, 1, n, x, n, &options, y, n) == HEED_OK);
-    struct inexact want = reference_layernorm(1, n, inexact_rows(1, n, x, n), options.scale, options.shift, eps);
-    check_inexact(1, n, y, n, want, "layernorm", worst);
+    struct inexact rows = inexact_rows(1, n, x, n);
+    check_inexact(1, n, y, n, reference_layernorm(1, n, rows, options.scale, options.shift, eps), "layernorm", worst);
+    check_inexact(1, 2, moments, 2, reference_moments(1, n, rows, eps), "mean and inverse deviation", worst);
     reference_release();
 }
 
@@ -156,6 +225,69 @@ static void test_residual(const struct heed_kernels *table)
         reference_release();
     }
     finish_line("layernorm of a sum", table->name, worst);
+}
+
+static void check_rmsnorm(size_t n, enum pattern pattern, float eps, int with_scale, float *memory, double *worst)
+{
+    float *x = memory, *y = x + LONGEST_ROW, *scale = y + LONGEST_ROW, inverse;
+    double want_inverse, inverse_error;
+    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+    fill_row(pattern, n, x);
+    fill_uniform(scale, n, -2.0f, 2.0f);
+    options.eps = eps;
+    options.scale = with_scale ? scale : NULL;
+    options.inverse_rms = &inverse;
+    CHECK(heed_rmsnorm(context, 1, n, x, n, &options, y, n) == HEED_OK);
+    struct inexact want = reference_rmsnorm(1, n, x, n, options.scale, eps, &want_inverse, &inverse_error);
+    check_inexact(1, n, y, n, want, "rmsnorm", worst);
+    check_bound((double)inverse, want_inverse, inverse_error, "inverse rms", 0);
+    reference_release();
+}
+
+static void test_rmsnorm(const struct heed_kernels *table)
+{
+    static const float eps[] = {1e-5f, 0.0f, 1e-12f};
+    double worst = 0.0;
+    float *memory = buffer(3 * LONGEST_ROW, 5);
+    seed(15);
+    begin("%s rmsnorm within its bound", table->name);
+    for (size_t l = 0; l < row_lengths(); l++)
+        for (int p = 0; p < ROW_PATTERNS; p++) {
+            if (p == ROW_SUBNORMAL && subnormal_slack(table) > 0.0)
+                continue;
+            check_rmsnorm(row_length(l), (enum pattern)p, eps[(l + (size_t)p) % COUNT(eps)], (int)(l % 3 > 0), memory,
+                          &worst);
+        }
+    finish_line("rmsnorm", table->name, worst);
+}
+
+/* The sum is that of LayerNorm; the rest has the bits of RMSNorm of that sum. */
+static void test_rmsnorm_residual(const struct heed_kernels *table)
+{
+    enum { ROWS = 6, MOST = 300 };
+    float *x = buffer(ROWS * MOST, 1), *r = buffer(ROWS * MOST, 2), *sum = buffer(ROWS * MOST, 3);
+    float *want = buffer(ROWS * MOST, 0), *y = buffer(ROWS * MOST, 4);
+    seed(16);
+    begin("%s rmsnorm of a sum", table->name);
+    for (size_t n = 1; n <= MOST; n += n < 40 ? 1 : 37) {
+        heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+        fill_uniform(x, ROWS * n, -3.0f, 3.0f);
+        fill_uniform(r, ROWS * n, -300.0f, 300.0f);
+        for (size_t i = 0; i < ROWS * n; i++)
+            want[i] = x[i] + r[i];
+        options.residual = r;
+        options.ld_residual = n;
+        options.sum = sum;
+        options.ld_sum = n;
+        CHECK(heed_rmsnorm(context, ROWS, n, x, n, &options, y, n) == HEED_OK);
+        check_same(ROWS, n, sum, n, want, n, "sum");
+        CHECK(heed_rmsnorm(context, ROWS, n, want, n, NULL, want, n) == HEED_OK);
+        check_same(ROWS, n, y, n, want, n, "rmsnorm of the sum");
+        options.sum = NULL;
+        CHECK(heed_rmsnorm(context, ROWS, n, x, n, &options, r, n) == HEED_OK);
+        check_same(ROWS, n, r, n, y, n, "over the residual, without the sum");
+    }
+    end();
 }
 
 static void test_activations(const struct heed_kernels *table)
@@ -679,9 +811,10 @@ static void test_positions(void)
 static void test_table(const struct heed_kernels *table)
 {
     static void (*const tests[])(const struct heed_kernels *) = {
-        test_softmax,     test_layernorm, test_residual,        test_activations, test_gated,
-        test_l2_and_pool, test_embedding, test_matmul,          test_tripwire,    test_exact_matmul,
-        test_linear,      test_attention, test_exact_attention, test_layers};
+        test_softmax,   test_masked_softmax,   test_long_rows,   test_layernorm,    test_residual,
+        test_rmsnorm,   test_rmsnorm_residual, test_activations, test_gated,        test_l2_and_pool,
+        test_embedding, test_matmul,           test_tripwire,    test_exact_matmul, test_linear,
+        test_attention, test_exact_attention,  test_layers};
     context = context_on(table, 1);
     reference_allow(subnormal_slack(table));
     for (size_t i = 0; i < COUNT(tests); i++) {

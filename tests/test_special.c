@@ -77,6 +77,100 @@ static void test_softmax(const struct heed_kernels *table)
     end();
 }
 
+/* What is masked cannot leak: position holds a special value, which its mask hides or does not. */
+static void check_masked_softmax(size_t n, size_t position, size_t special, int logarithm)
+{
+    float x[LONGEST], y[LONGEST], want[LONGEST], additive[LONGEST];
+    unsigned char boolean[LONGEST];
+    heed_softmax_options options = HEED_SOFTMAX_OPTIONS_INIT;
+    heed_status (*const run)(const heed_context *, size_t, size_t, const float *, size_t, const heed_softmax_options *,
+                             float *, size_t) = logarithm ? heed_log_softmax : heed_masked_softmax;
+    options.scale = 0.5f;
+    fill_uniform(x, n, -3.0f, 3.0f);
+    for (size_t i = 0; i < n; i++) {
+        boolean[i] = i != position;
+        additive[i] = boolean[i] ? 0.0f : -INFINITY;
+    }
+    for (int kind = HEED_MASK_ADDITIVE; kind <= HEED_MASK_BOOLEAN; kind++) {
+        options.mask =
+            (heed_mask){kind == HEED_MASK_BOOLEAN ? (const void *)boolean : additive, (heed_mask_type)kind, 0, 0, n};
+        x[position] = 1.0f;
+        CHECK(run(context, 1, n, x, n, &options, want, n) == HEED_OK);
+        x[position] = specials[special];
+        CHECK(run(context, 1, n, x, n, &options, y, n) == HEED_OK);
+        check_same(1, n, y, n, want, n, "a masked special value");
+        CHECK(y[position] == (logarithm ? -INFINITY : 0.0f) && !isnan(y[0]) &&
+              (n == 1 || y[n - 1 - position / (n - 1)] > -9.0f));
+        options.mask.type = HEED_MASK_NONE;
+        CHECK(run(context, 1, n, x, n, &options, y, n) == HEED_OK);
+        if (special == 2 && n > 1)
+            CHECK(y[position] == (logarithm ? -INFINITY : 0.0f));
+        else
+            check_row(ROW_NAN, n, y, "softmax", special_names[special], position);
+    }
+}
+
+static void test_masked_softmax(const struct heed_kernels *table)
+{
+    float x[LONGEST], y[LONGEST], zeros[LONGEST] = {0.0f}, minus[LONGEST], none[LONGEST];
+    const unsigned char boolean[LONGEST] = {0};
+    seed(16);
+    begin("%s masked and log softmax of NaN and infinity", table->name);
+    for (size_t i = 0; i < LONGEST; i++)
+        minus[i] = none[i] = -INFINITY;
+    for (size_t n = 1; n <= longest(); n++) {
+        heed_softmax_options options = HEED_SOFTMAX_OPTIONS_INIT;
+        for (size_t position = 0; position < n; position++)
+            for (size_t special = 0; special < COUNT(specials); special++)
+                for (int logarithm = 0; logarithm < 2; logarithm++)
+                    check_masked_softmax(n, position, special, logarithm);
+        for (int kind = HEED_MASK_ADDITIVE; kind <= HEED_MASK_BOOLEAN; kind++) {
+            options.mask =
+                (heed_mask){kind == HEED_MASK_BOOLEAN ? (const void *)boolean : none, (heed_mask_type)kind, 0, 0, n};
+            for (size_t i = 0; i < n; i++)
+                x[i] = specials[i % 3];
+            CHECK(heed_masked_softmax(context, 1, n, x, n, &options, y, n) == HEED_OK);
+            check_same(1, n, y, n, zeros, n, "all masked");
+            CHECK(heed_log_softmax(context, 1, n, x, n, &options, y, n) == HEED_OK);
+            check_same(1, n, y, n, minus, n, "log, all masked");
+            options.mask.data = kind == HEED_MASK_BOOLEAN ? (const void *)"0123456789012345678901234567890123456789"
+                                                                          "012345678901234567890123456789"
+                                                          : zeros;
+            CHECK(heed_masked_softmax(context, 1, n, minus, n, &options, y, n) == HEED_OK);
+            check_row(ROW_NAN, n, y, "softmax", "unmasked -inf everywhere, first", 0);
+            CHECK(heed_log_softmax(context, 1, n, minus, n, &options, y, n) == HEED_OK);
+            check_row(ROW_NAN, n, y, "log softmax", "unmasked -inf everywhere, first", 0);
+        }
+    }
+    end();
+}
+
+/* A row full of NaN changes no bit of its neighbours, which are computed with it. */
+static void test_neighbours(const struct heed_kernels *table)
+{
+    enum { ROWS = 9 };
+    float *x = buffer(ROWS * LONGEST, 0), *y = buffer(ROWS * LONGEST, 1), *want = buffer(ROWS * LONGEST, 2);
+    seed(17);
+    begin("%s rows beside a row of NaN", table->name);
+    for (size_t n = 1; n <= longest(); n++)
+        for (size_t bad = 0; bad < ROWS; bad++)
+            for (int op = 0; op < 4; op++) {
+                fill_uniform(x, ROWS * n, -3.0f, 3.0f);
+                for (int spoilt = 0; spoilt < 2; spoilt++) {
+                    float *dst = spoilt ? y : want;
+                    for (size_t i = 0; spoilt && i < n; i++)
+                        x[bad * n + i] = specials[i % 3];
+                    CHECK((op == 0   ? heed_softmax(context, ROWS, n, x, n, dst, n)
+                           : op == 1 ? heed_log_softmax(context, ROWS, n, x, n, NULL, dst, n)
+                           : op == 2 ? heed_layernorm(context, ROWS, n, x, n, NULL, dst, n)
+                                     : heed_rmsnorm(context, ROWS, n, x, n, NULL, dst, n)) == HEED_OK);
+                }
+                check_same(bad, n, y, n, want, n, "rows before");
+                check_same(ROWS - 1 - bad, n, y + (bad + 1) * n, n, want + (bad + 1) * n, n, "rows after");
+            }
+    end();
+}
+
 static void check_layernorm(size_t n, size_t position, size_t special, float *x, float *y)
 {
     fill_uniform(x, n, -3.0f, 3.0f);
@@ -137,6 +231,49 @@ static void test_layernorm_finite(const struct heed_kernels *table)
             CHECK(heed_layernorm(context, 1, n, x, n, &options, y, n) == HEED_OK);
             check_row(ROW_FINITE, n, y, "layernorm", "scale number", s);
         }
+    end();
+}
+
+/* NaN makes the row NaN; an infinity becomes NaN and the others zeros, and so where squares overflow, but
+ * without NaN. Zero rows stay zero. */
+static void check_rmsnorm(size_t n, size_t position, float special, float *x, float *y)
+{
+    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+    options.eps = position % 2 ? 1e-5f : 0.0f;
+    fill_uniform(x, n, -3.0f, 3.0f);
+    x[position] = special;
+    CHECK(heed_rmsnorm(context, 1, n, x, n, &options, y, n) == HEED_OK);
+    if (isnan(special)) {
+        check_row(ROW_NAN, n, y, "rmsnorm", "NaN", position);
+        return;
+    }
+    size_t zeros = 0;
+    for (size_t i = 0; i < n; i++)
+        zeros += i == position || y[i] == 0.0f;
+    check_that(zeros == n && (isinf(special) ? isnan(y[position]) : y[position] == 0.0f),
+               "rmsnorm of %zu with %g at %zu", n, (double)special, position);
+}
+
+static void test_rmsnorm(const struct heed_kernels *table)
+{
+    static const float values[] = {NAN, INFINITY, -INFINITY, 1e20f, -0x1.fffffep127f};
+    static const size_t lengths[] = {100, 127, 129, 999, 4095, 4096, 4097};
+    float *x = buffer(4200, 1), *y = buffer(4200, 2);
+    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+    options.eps = 0.0f;
+    seed(15);
+    begin("%s rmsnorm of NaN, infinity and zero rows", table->name);
+    for (size_t n = 1; n <= longest(); n++) {
+        for (size_t position = 0; position < n; position++)
+            for (size_t v = 0; v < COUNT(values); v++)
+                check_rmsnorm(n, position, values[v], x, y);
+        memset(x, 0, n * sizeof *x);
+        CHECK(heed_rmsnorm(context, 1, n, x, n, &options, y, n) == HEED_OK);
+        check_same(1, n, y, n, x, n, "rmsnorm of a zero row");
+    }
+    for (size_t l = 0; l < COUNT(lengths); l++)
+        for (size_t v = 0; v < COUNT(values); v++)
+            check_rmsnorm(lengths[l], lengths[l] - 1, values[v], x, y);
     end();
 }
 
@@ -625,9 +762,9 @@ static void test_finite_masks(const struct heed_kernels *table)
 static void test_table(const struct heed_kernels *table)
 {
     static void (*const tests[])(const struct heed_kernels *) = {
-        test_softmax, test_layernorm,  test_layernorm_finite, test_activations, test_gated,
-        test_argmax,  test_matmul,     test_matmul_scalars,   test_hidden_keys, test_diagonal,
-        test_masks,   test_empty_rows, test_scores,           test_finite_masks};
+        test_softmax,     test_masked_softmax, test_neighbours, test_layernorm, test_layernorm_finite, test_rmsnorm,
+        test_activations, test_gated,          test_argmax,     test_matmul,    test_matmul_scalars,   test_hidden_keys,
+        test_diagonal,    test_masks,          test_empty_rows, test_scores,    test_finite_masks};
     context = context_on(table, 1);
     for (size_t i = 0; i < COUNT(tests); i++)
         tests[i](table);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Minimax polynomials of arch/kernels/exp.inc and activation.inc, by Lawson's algorithm.
+"""Minimax polynomials of arch/kernels/exp.inc, log.inc and activation.inc, by Lawson's algorithm.
 
 Prints, for each polynomial, its coefficients rounded to float and the weighted error of the rounded
 polynomial. Coefficients are rounded one at a time, lowest power first, and the rest fitted again, so
@@ -57,6 +57,8 @@ fit("exp2", "2^t = 1 + ..., relative error, |t| <= 1/2",
 # grows beyond the interval, where the logistic function must go on to 0.
 fit("gelu", "logit(Phi(x)) = x (c0 + c1 x^2 + ...), error in Phi, 0 <= x <= 5.6",
     lambda x: log(ncdf(x)) - log(ncdf(-x)), lambda x: ncdf(-x) * ncdf(x), list(range(1, 20, 2)), mpf(0), mpf("5.6"))
+fit("log", "log(1 + f) = f - f^2/2 + ..., relative error, sqrt(1/2) <= 1 + f <= sqrt(2)",
+    lambda f: log(1 + f) - f + f * f / 2, lambda f: 1 / abs(log(1 + f)), list(range(3, 12)), sqrt(mpf(1) / 2) - 1, sqrt(2) - 1)
 two_sqrt_2_pi = 2 * sqrt(2 / pi)
 print("gelu tanh: 2 sqrt(2/pi) =", float(np.float32(float(two_sqrt_2_pi))).hex(), " times 0.044715 =",
       float(np.float32(float(two_sqrt_2_pi * mpf("0.044715")))).hex())

@@ -112,6 +112,11 @@ HEED_INLINE vf vf_scale2(vf p, vf n)
     return _mm256_mul_ps(_mm256_mul_ps(p, vf_pow2(half)), vf_pow2(_mm256_sub_epi32(i, half)));
 }
 
+HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
+{
+    return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
+}
+
 HEED_INLINE vf vf_scale2_normal(vf p, vf n)
 {
     return _mm256_mul_ps(p, vf_pow2(_mm256_cvtps_epi32(n)));

@@ -98,10 +98,11 @@ HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
 }
 
-/* scalef rounds once, as the second of the two multiplications does: the same bits. */
-HEED_INLINE vf vf_scale2(vf p, vf n)
+/* scalef rounds once, as the second of the two multiplications does: the same bits. Lanes that are
+ * masked out cost no assist for results that underflow. */
+HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
 {
-    return _mm512_scalef_ps(p, n);
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, low, _CMP_NLT_UQ), p, n);
 }
 
 HEED_INLINE vf vf_scale2_normal(vf p, vf n)

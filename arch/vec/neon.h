@@ -141,6 +141,11 @@ HEED_INLINE vf vf_scale2(vf p, vf n)
     return vmulq_f32(vmulq_f32(p, vf_pow2(half)), vf_pow2(vsubq_s32(i, half)));
 }
 
+HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
+{
+    return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
+}
+
 HEED_INLINE vf vf_scale2_normal(vf p, vf n)
 {
     return vmulq_f32(p, vf_pow2(vcvtq_s32_f32(n)));

@@ -123,6 +123,11 @@ HEED_INLINE vf vf_scale2(vf p, vf n)
     return p * vf_pow2(half) * vf_pow2(i - half);
 }
 
+HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
+{
+    return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
+}
+
 HEED_INLINE vf vf_scale2_normal(vf p, vf n)
 {
     return p * vf_pow2(vf_to_int(n));

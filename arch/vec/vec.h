@@ -13,7 +13,8 @@
  *                   vf_fma(a, b, c) = a b + c: fused, or rounded twice, throughout the table
  * Choice            vf_max(a, b) = a > b ? a : b; vf_min(a, b) = a < b ? a : b; both give b for NaN.
  *                   vf_select_less(a, b, x, y) = a < b ? x : y. vf_keep_n(v, n): lanes from n on +0
- * Scaling           vf_scale2(p, n) = p 2^(n >> 1) 2^(n - (n >> 1)), n integral, |n| <= 252.
+ * Scaling           vf_scale2_above(p, n, x, low) = +0 where x < low, else p 2^(n >> 1) 2^(n - (n >> 1)), n
+ *                   integral, |n| <= 252, or p NaN
  *                   vf_scale2_normal(p, n) = p 2^n where -126 <= n <= 127; elsewhere any value, but
  *                   NaN for p NaN
  * Across lanes      vf_fold_add, vf_fold_max: halves onto halves, down to one float. vf_first: lane 0.
