@@ -190,6 +190,7 @@ static bool describe_layer(struct layer *l, const struct problem *p)
         [EPILOGUE_RELU] = ONEDNN_RELU,
         [EPILOGUE_GELU_ERF] = ONEDNN_GELU_ERF,
         [EPILOGUE_GELU_TANH] = ONEDNN_GELU_TANH,
+        [EPILOGUE_SILU] = ONEDNN_SWISH,
     };
     const struct shape *s = &p->shape;
     int function = functions[s->epilogue];
@@ -199,7 +200,7 @@ static bool describe_layer(struct layer *l, const struct problem *p)
     if (s->epilogue != EPILOGUE_NONE)
         l->bias = describe(1, s->n);
     if (function)
-        l->attributes = append_function(function, 0.0f);
+        l->attributes = append_function(function, function == ONEDNN_SWISH ? 1.0f : 0.0f);
     return l->src && l->weights && l->dst && (s->epilogue == EPILOGUE_NONE || l->bias) && (!function || l->attributes);
 }
 
@@ -266,40 +267,62 @@ static const int row_functions[N_ROW_FUNCTIONS] = {
     [ROW_SILU] = ONEDNN_SWISH,
 };
 
-static int describe_rows_primitive(onednn_handle *pd, enum row_function function, onednn_handle rows)
+static int describe_norm(onednn_handle *pd, unsigned flags, onednn_handle rows)
 {
-    if (function == ROW_SOFTMAX)
-        return dnnl.softmax_forward_primitive_desc_create(pd, engine, ONEDNN_INFERENCE, ONEDNN_SOFTMAX, rows, rows, 1,
-                                                          NULL);
-    if (function == ROW_LAYERNORM)
-        return dnnl.layer_normalization_forward_primitive_desc_create(pd, engine, ONEDNN_INFERENCE, rows, rows, NULL,
-                                                                      1e-5f, ONEDNN_USE_SCALE | ONEDNN_USE_SHIFT, NULL);
-    /* alpha is what multiplies x within SiLU; the others take none. */
-    return dnnl.eltwise_forward_primitive_desc_create(pd, engine, ONEDNN_INFERENCE, row_functions[function], rows, rows,
-                                                      function == ROW_SILU ? 1.0f : 0.0f, 0.0f, NULL);
+    return dnnl.layer_normalization_forward_primitive_desc_create(pd, engine, ONEDNN_INFERENCE, rows, rows, NULL, 1e-5f,
+                                                                  flags, NULL);
+}
+
+static int describe_softmax(onednn_handle *pd, int algorithm, int axis, onednn_handle rows)
+{
+    return dnnl.softmax_forward_primitive_desc_create(pd, engine, ONEDNN_INFERENCE, algorithm, rows, rows, axis, NULL);
+}
+
+static int describe_rows(onednn_handle *pd, enum row_function function, onednn_handle rows)
+{
+    switch (function) {
+    case ROW_SOFTMAX:
+        return describe_softmax(pd, ONEDNN_SOFTMAX, 1, rows);
+    case ROW_LOG_SOFTMAX:
+        return describe_softmax(pd, ONEDNN_LOG_SOFTMAX, 1, rows);
+    case ROW_LAYERNORM:
+        return describe_norm(pd, ONEDNN_USE_SCALE | ONEDNN_USE_SHIFT, rows);
+    case ROW_RMSNORM:
+        return describe_norm(pd, ONEDNN_USE_SCALE | ONEDNN_RMS_NORM, rows);
+    case ROW_SWIGLU:
+        return ONEDNN_UNIMPLEMENTED;
+    default:
+        /* alpha is what multiplies x within SiLU, and the slope of ReLU below 0. */
+        return dnnl.eltwise_forward_primitive_desc_create(pd, engine, ONEDNN_INFERENCE, row_functions[function], rows,
+                                                          rows, function == ROW_SILU ? 1.0f : 0.0f, 0.0f, NULL);
+    }
 }
 
 static bool add_rows(struct primitive *p, const struct problem *problem, onednn_handle rows, onednn_handle row)
 {
-    bool added = add_memory(p, ONEDNN_ARGUMENT_SRC, rows, problem->operand[0]) &&
-                 add_memory(p, ONEDNN_ARGUMENT_DST, rows, problem->out);
-    if (problem->shape.function != ROW_LAYERNORM)
-        return added;
-    return added && add_memory(p, ONEDNN_ARGUMENT_SCALE, row, problem->operand[1]) &&
-           add_memory(p, ONEDNN_ARGUMENT_SHIFT, row, problem->operand[2]);
+    bool scaled = problem->shape.function == ROW_LAYERNORM || problem->shape.function == ROW_RMSNORM;
+    bool shifted = problem->shape.function == ROW_LAYERNORM;
+    return add_memory(p, ONEDNN_ARGUMENT_SRC, rows, problem->operand[0]) &&
+           add_memory(p, ONEDNN_ARGUMENT_DST, rows, problem->out) &&
+           (!scaled || add_memory(p, ONEDNN_ARGUMENT_SCALE, row, problem->operand[1])) &&
+           (!shifted || add_memory(p, ONEDNN_ARGUMENT_SHIFT, row, problem->operand[2]));
 }
 
 static enum outcome make_rows(struct primitive *p, const struct problem *problem)
 {
     const struct shape *s = &problem->shape;
     const onednn_dims length = {(int64_t)s->n}, step = {1};
-    if (s->function != ROW_SOFTMAX && s->function != ROW_LAYERNORM && !row_functions[s->function])
-        return OUTCOME_UNABLE;
     onednn_handle pd = NULL, md[] = {describe(s->m, s->n), describe_strided(1, length, step)};
-    bool made = md[0] && md[1] && good(describe_rows_primitive(&pd, s->function, md[0]), "rows") &&
-                make_primitive(p, pd) && add_rows(p, problem, md[0], md[1]);
+    enum outcome outcome = OUTCOME_FAILED;
+    if (md[0] && md[1]) {
+        /* Older versions refuse RMSNorm as a wrong argument. */
+        if (describe_rows(&pd, s->function, md[0]) != 0)
+            outcome = OUTCOME_UNABLE;
+        else if (make_primitive(p, pd) && add_rows(p, problem, md[0], md[1]))
+            outcome = OUTCOME_READY;
+    }
     forget(md, 2);
-    return made ? OUTCOME_READY : OUTCOME_FAILED;
+    return outcome;
 }
 
 /* ---- attention: two products and a softmax ---------------------------------------------------- */
@@ -345,11 +368,8 @@ static bool make_head_product(struct primitive *p, onednn_handle a, float *a_dat
 static bool make_head_softmax(struct primitive *p, onednn_handle scores, float *data)
 {
     onednn_handle pd = NULL;
-    return good(dnnl.softmax_forward_primitive_desc_create(&pd, engine, ONEDNN_INFERENCE, ONEDNN_SOFTMAX, scores,
-                                                           scores, 4, NULL),
-                "softmax") &&
-           make_primitive(p, pd) && add_memory(p, ONEDNN_ARGUMENT_SRC, scores, data) &&
-           add_memory(p, ONEDNN_ARGUMENT_DST, scores, data);
+    return good(describe_softmax(&pd, ONEDNN_SOFTMAX, 4, scores), "softmax") && make_primitive(p, pd) &&
+           add_memory(p, ONEDNN_ARGUMENT_SRC, scores, data) && add_memory(p, ONEDNN_ARGUMENT_DST, scores, data);
 }
 
 static bool make_scores(struct primitive *p, const struct problem *problem, onednn_handle *md, float *scores)

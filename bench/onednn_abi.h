@@ -39,8 +39,8 @@ enum {
     ONEDNN_ARGUMENT_SHIFT = 52
 };
 enum { ONEDNN_RELU = 32, ONEDNN_LINEAR = 38, ONEDNN_GELU_TANH = 43, ONEDNN_SWISH = 44, ONEDNN_GELU_ERF = 49 };
-enum { ONEDNN_SOFTMAX = 0x30000 };
-enum { ONEDNN_USE_SCALE = 2, ONEDNN_USE_SHIFT = 4 };
+enum { ONEDNN_SOFTMAX = 0x30000, ONEDNN_LOG_SOFTMAX = 0x30001 };
+enum { ONEDNN_USE_SCALE = 2, ONEDNN_USE_SHIFT = 4, ONEDNN_RMS_NORM = 32 };
 
 /* X(name, arguments): the function dnnl_<name>. */
 #define ONEDNN_FUNCTIONS(X)                                                                                            \

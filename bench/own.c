@@ -18,6 +18,7 @@ struct own {
     const heed_weights *weights;
     heed_linear_options linear;
     heed_layernorm_options layernorm;
+    heed_rmsnorm_options rmsnorm;
     heed_attention_args attention;
     heed_workspace workspace;
     float *scores; /* of the unfused form */
@@ -70,6 +71,7 @@ static bool prepare_linear(struct own *own)
         [EPILOGUE_RELU] = HEED_ACTIVATION_RELU,
         [EPILOGUE_GELU_ERF] = HEED_ACTIVATION_GELU_ERF,
         [EPILOGUE_GELU_TANH] = HEED_ACTIVATION_GELU_TANH,
+        [EPILOGUE_SILU] = HEED_ACTIVATION_SILU,
     };
     const struct problem *p = own->problem;
     size_t bytes = 0, in = p->shape.k, out = p->shape.n;
@@ -89,6 +91,21 @@ static bool call_softmax(void *state)
     const struct problem *p = ((const struct own *)state)->problem;
     size_t n = p->shape.n;
     return done(heed_softmax(p->context, p->shape.m, n, p->operand[0], n, p->out, n));
+}
+
+static bool call_log_softmax(void *state)
+{
+    const struct problem *p = ((const struct own *)state)->problem;
+    size_t n = p->shape.n;
+    return done(heed_log_softmax(p->context, p->shape.m, n, p->operand[0], n, NULL, p->out, n));
+}
+
+static bool call_rmsnorm(void *state)
+{
+    const struct own *own = state;
+    const struct problem *p = own->problem;
+    size_t n = p->shape.n;
+    return done(heed_rmsnorm(p->context, p->shape.m, n, p->operand[0], n, &own->rmsnorm, p->out, n));
 }
 
 static bool call_layernorm(void *state)
@@ -131,11 +148,17 @@ static bool call_swiglu(void *state)
 
 static void prepare_rows(struct own *own, struct impl *impl)
 {
-    own->layernorm.scale = own->problem->operand[1];
+    own->layernorm.scale = own->rmsnorm.scale = own->problem->operand[1];
     own->layernorm.shift = own->problem->operand[2];
     switch (own->problem->shape.function) {
     case ROW_SOFTMAX:
         impl->call = call_softmax;
+        break;
+    case ROW_LOG_SOFTMAX:
+        impl->call = call_log_softmax;
+        break;
+    case ROW_RMSNORM:
+        impl->call = call_rmsnorm;
         break;
     case ROW_LAYERNORM:
         impl->call = call_layernorm;
@@ -288,6 +311,7 @@ static bool make_own(struct impl *impl)
     *own = (struct own){.problem = impl->problem,
                         .linear = HEED_LINEAR_OPTIONS_INIT,
                         .layernorm = HEED_LAYERNORM_OPTIONS_INIT,
+                        .rmsnorm = HEED_RMSNORM_OPTIONS_INIT,
                         .attention = HEED_ATTENTION_ARGS_INIT};
     impl->state = own;
     impl->close = close_own;

@@ -36,19 +36,21 @@ static void measure_product(struct problem *p)
     p->memory = LIMIT_READ;
 }
 
-/* Arithmetic instructions on a vector, a division being one, as doc/performance.md counts them: at
+/* Arithmetic instructions on a vector, a division being one, as doc/bench.md counts them: at
  * best they issue as fast as multiply-adds, which count twice. */
 static const double row_instructions[N_ROW_FUNCTIONS] = {
-    [ROW_SOFTMAX] = 20,   [ROW_LAYERNORM] = 9, [ROW_RELU] = 1,    [ROW_GELU_ERF] = 30,
-    [ROW_GELU_TANH] = 22, [ROW_SILU] = 24,     [ROW_SWIGLU] = 25,
+    [ROW_SOFTMAX] = 19,  [ROW_LOG_SOFTMAX] = 20, [ROW_LAYERNORM] = 7, [ROW_RMSNORM] = 3, [ROW_RELU] = 1,
+    [ROW_GELU_ERF] = 30, [ROW_GELU_TANH] = 22,   [ROW_SILU] = 23,     [ROW_SWIGLU] = 24,
 };
 
 static void measure_rows(struct problem *p)
 {
     const struct shape *s = &p->shape;
     p->out_count = p->operand_count[0] = s->m * s->n;
+    if (s->function == ROW_LAYERNORM || s->function == ROW_RMSNORM)
+        p->operand_count[1] = s->n;
     if (s->function == ROW_LAYERNORM)
-        p->operand_count[1] = p->operand_count[2] = s->n;
+        p->operand_count[2] = s->n;
     if (s->function == ROW_SWIGLU)
         p->operand_count[1] = s->m * s->n;
     p->flops = 2.0 * row_instructions[s->function] * (double)p->out_count;

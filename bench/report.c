@@ -74,7 +74,7 @@ static void print_row(const struct report *report, const struct row *row)
 
 static void write_row(FILE *stream, const struct row *row)
 {
-    fprintf(stream, "%s,%s,%s,%zu,%s,%.6g,%.6g,%s,%s,%.4f\n", row->suite, row->shape, row->isa, row->threads, row->impl,
+    fprintf(stream, "%s,%s,%s,%zu,%s,%.6g,%.6g,%s,%s,%.6f\n", row->suite, row->shape, row->isa, row->threads, row->impl,
             row->seconds, row->rate, row->unit, row->limit, row->percent);
 }
 

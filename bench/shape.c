@@ -27,9 +27,10 @@ static const struct suite suites[] = {
      "BATCHxHEADS[/KV]xQUERIESxKEYSxD[+causal]", SUITE_DECODE},
 };
 
-static const char *const epilogues[N_EPILOGUES] = {"", "bias", "relu", "gelu-erf", "gelu-tanh"};
-static const char *const functions[N_ROW_FUNCTIONS] = {"softmax",   "layernorm", "relu",  "gelu-erf",
-                                                       "gelu-tanh", "silu",      "swiglu"};
+static const char *const epilogues[N_EPILOGUES] = {"", "bias", "relu", "gelu-erf", "gelu-tanh", "silu"};
+static const char *const functions[N_ROW_FUNCTIONS] = {
+    "softmax", "log-softmax", "layernorm", "rmsnorm", "relu", "gelu-erf", "gelu-tanh", "silu", "swiglu",
+};
 
 const struct suite *suites_at(size_t index)
 {
@@ -164,11 +165,12 @@ static const size_t linear_rows[] = {1, 8, 32, 64, 128, 512};
 
 enum row_class { CLASS_SOFTMAX, CLASS_NORM, CLASS_ACTIVATION };
 
-static const enum row_class classes[N_ROW_FUNCTIONS] = {
-    [ROW_SOFTMAX] = CLASS_SOFTMAX,     [ROW_LAYERNORM] = CLASS_NORM,       [ROW_RELU] = CLASS_ACTIVATION,
-    [ROW_GELU_ERF] = CLASS_ACTIVATION, [ROW_GELU_TANH] = CLASS_ACTIVATION, [ROW_SILU] = CLASS_ACTIVATION,
-    [ROW_SWIGLU] = CLASS_ACTIVATION,
-};
+static enum row_class class_of(enum row_function function)
+{
+    if (function == ROW_SOFTMAX || function == ROW_LOG_SOFTMAX)
+        return CLASS_SOFTMAX;
+    return function == ROW_LAYERNORM || function == ROW_RMSNORM ? CLASS_NORM : CLASS_ACTIVATION;
+}
 
 /* Of published benches and models; then lengths that are no multiple of a vector, and short ones. */
 static const struct {
@@ -201,7 +203,7 @@ static size_t row_shape(size_t index, struct shape *shape)
     size_t count = 0;
     for (int f = 0; f < N_ROW_FUNCTIONS; f++) {
         for (size_t i = 0; i < N_ROWS; i++)
-            if (rows[i].class == classes[f] && count++ == index)
+            if (rows[i].class == class_of((enum row_function)f) && count++ == index)
                 *shape = (struct shape){.function = (enum row_function)f, .m = rows[i].rows, .n = rows[i].cols};
         for (size_t i = 0; i < N_LENGTHS; i++)
             if (count++ == index)

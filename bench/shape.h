@@ -21,11 +21,21 @@ const struct suite *suites_at(size_t index);
 const struct suite *suites_named(const char *name);
 
 /* What a linear layer does to its sums. */
-enum epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_RELU, EPILOGUE_GELU_ERF, EPILOGUE_GELU_TANH, N_EPILOGUES };
+enum epilogue {
+    EPILOGUE_NONE,
+    EPILOGUE_BIAS,
+    EPILOGUE_RELU,
+    EPILOGUE_GELU_ERF,
+    EPILOGUE_GELU_TANH,
+    EPILOGUE_SILU,
+    N_EPILOGUES
+};
 
 enum row_function {
     ROW_SOFTMAX,
+    ROW_LOG_SOFTMAX,
     ROW_LAYERNORM,
+    ROW_RMSNORM,
     ROW_RELU,
     ROW_GELU_ERF,
     ROW_GELU_TANH,
