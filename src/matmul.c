@@ -6,8 +6,9 @@
  */
 #include "internal.h"
 
-/* Products whose scratch fits here need no allocation. */
+/* Products whose scratch fits here need no allocation; b of that size and few rows no plan either. */
 #define SMALL_FLOATS 4096
+#define SMALL_ROWS 256
 
 /* Steps of k at once, where c may hold sums meanwhile. */
 #define MOST_K 1024
@@ -189,6 +190,30 @@ static void scale_only(const struct matmul *mm)
     mm->kernels->gemm(mm->m, mm->n, 0, heed_nothing, 0, &nothing, mm->c, mm->ldc, &mm->epilogue);
 }
 
+static bool is_small(const struct matmul *mm)
+{
+    return !mm->transpose_a && mm->m <= SMALL_ROWS && mm->n <= SMALL_FLOATS && mm->k <= SMALL_FLOATS &&
+           heed_pad(mm->n) * mm->k <= SMALL_FLOATS;
+}
+
+/* One part on the calling thread. b is in place but for a last, narrower panel. */
+static void multiply_small(struct matmul *mm)
+{
+    float sliver[SMALL_FLOATS];
+    struct part part = {.mm = mm,
+                        .rows = mm->m,
+                        .cols = mm->n,
+                        .depth = mm->k,
+                        .a = mm->a,
+                        .lda = mm->lda,
+                        .sliver = sliver,
+                        .epilogue = mm->epilogue};
+    if (mm->transpose_b)
+        multiply_packed(&part, 0, mm->n);
+    else
+        multiply_in_place(&part);
+}
+
 heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a, heed_transpose transpose_b, size_t m,
                         size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b, size_t ldb,
                         float beta, float *c, size_t ldc, const heed_workspace *workspace)
@@ -216,6 +241,13 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     mm.ldb = ldb;
     mm.c = c;
     mm.ldc = ldc;
+    mm.kernels = resolved->kernels;
+    if (!workspace && !empty && mm.k > 0 && is_small(&mm)) {
+        heed_status status = heed_operands_check(&operands, NULL, 0);
+        if (status == HEED_OK)
+            multiply_small(&mm);
+        return status;
+    }
     if (!empty)
         plan(resolved, &mm);
     size_t parts = workspace ? most_scratch_parts(resolved, &mm) : scratch_parts(resolved, &mm);
