@@ -59,9 +59,10 @@ static inline struct heed_panels heed_panels_in_place(const float *data, size_t 
 }
 
 enum heed_epilogue_kind {
-    HEED_EPILOGUE_STORE, /* c = acc */
-    HEED_EPILOGUE_SCALE, /* c = fma(beta, c, alpha * acc), or alpha * acc where beta is 0 */
-    HEED_EPILOGUE_LINEAR /* c = activation(acc + bias) + residual */
+    HEED_EPILOGUE_STORE,  /* c = acc */
+    HEED_EPILOGUE_SCALE,  /* c = fma(beta, c, alpha * acc), or alpha * acc where beta is 0 */
+    HEED_EPILOGUE_LINEAR, /* c = activation(acc + bias) + residual */
+    HEED_EPILOGUE_GATED   /* c = activation(gate + bias) * (up + up_bias) + residual, see gemm */
 };
 
 /* Values of heed_activation in heed.h, which arch does not include. */
@@ -71,7 +72,8 @@ struct heed_epilogue {
     enum heed_epilogue_kind kind;
     bool accumulate; /* the chains start from c instead of +0 */
     float alpha, beta;
-    const float *bias; /* [n] or NULL */
+    const float *bias;    /* [n] or NULL */
+    const float *up_bias; /* [n] or NULL */
     enum heed_activation_kind activation;
     const float *residual; /* [m][n] or NULL; may be c */
     size_t ld_residual;
@@ -153,7 +155,8 @@ struct heed_rotary_task {
 
 /* Every kernel once: return type, name, parameters. Struct, tables and tests are made from this list.
  *
- * gemm          c = epilogue(a b), m x n, chains over k in ascending order
+ * gemm          c = epilogue(a b), m x n, chains over k in ascending order. Gated: b has two packed
+ *               panels for each 16 columns of c, gate and up, and m x n is the size of c
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded
  * transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       one heed_softmax_task

@@ -204,6 +204,13 @@ HEED_API heed_status heed_weights_pack(const heed_context *context, heed_type ty
                                        size_t in, size_t out, const float *src, size_t ld, void *memory, size_t bytes,
                                        const heed_weights **weights);
 
+/* The same for a pair of matrices of one shape, gate and up, of which heed_linear makes
+ * activation(x gate) * (x up) in one pass over x: panels of both by turns. */
+HEED_API heed_status heed_weights_gated_bytes(heed_type type, size_t in, size_t out, size_t *bytes);
+HEED_API heed_status heed_weights_pack_gated(const heed_context *context, heed_type type, heed_weight_layout layout,
+                                             size_t in, size_t out, const float *gate, size_t ld_gate, const float *up,
+                                             size_t ld_up, void *memory, size_t bytes, const heed_weights **weights);
+
 /* Takes memory that heed_weights_pack filled, perhaps in another process, after checking its header
  * against bytes. HEED_ERR_FORMAT if it is anything else. */
 HEED_API heed_status heed_weights_open(const void *memory, size_t bytes, const heed_weights **weights);
@@ -211,6 +218,9 @@ HEED_API heed_status heed_weights_open(const void *memory, size_t bytes, const h
 /* Rows and columns of what was packed; weights may not be NULL. */
 HEED_API size_t heed_weights_in(const heed_weights *weights);
 HEED_API size_t heed_weights_out(const heed_weights *weights);
+
+/* 1 for a pair of gate and up, 0 for one matrix; weights may not be NULL. */
+HEED_API int heed_weights_gated(const heed_weights *weights);
 
 typedef enum heed_activation {
     HEED_ACTIVATION_NONE = 0,
@@ -226,14 +236,17 @@ typedef struct heed_linear_options {
     heed_activation activation;
     const float *residual; /* [m][out], added last, or NULL; may be y itself */
     size_t ld_residual;
+    const float *up_bias; /* [out], or NULL; for gated weights only, where bias is that of the gate */
 } heed_linear_options;
 
 #define HEED_LINEAR_OPTIONS_INIT                                                                                       \
     {                                                                                                                  \
-        sizeof(heed_linear_options), 0, HEED_ACTIVATION_NONE, 0, 0                                                     \
+        sizeof(heed_linear_options), 0, HEED_ACTIVATION_NONE, 0, 0, 0                                                  \
     }
 
 /* y = activation(x w + bias) + residual; x is [m][in], y is [m][out]. options NULL: just x w.
+ * Gated weights: y = activation(x gate + bias) * (x up + up_bias) + residual (Shazeer, arXiv:2002.05202).
+ * up_bias with others is HEED_ERR_VALUE.
  * Chains as in heed_matmul. y overlaps no input but residual. It needs no workspace.
  * Bound, before the activation: g(in + 2) (|x||w| + |bias|). in = 0 gives activation(bias). */
 HEED_API heed_status heed_linear(const heed_context *context, size_t m, const float *x, size_t ldx,
@@ -509,14 +522,16 @@ typedef struct heed_ffn_weights {
     const float *up_bias;     /* [d_ff], or NULL */
     const float *down_bias;   /* [d_model], or NULL */
     heed_activation activation;
+    const float *gate_bias; /* [d_ff], or NULL; for gated weights in up only, as SwiGLU has them */
 } heed_ffn_weights;
 
 #define HEED_FFN_WEIGHTS_INIT                                                                                          \
     {                                                                                                                  \
-        sizeof(heed_ffn_weights), 0, 0, 0, 0, HEED_ACTIVATION_RELU                                                     \
+        sizeof(heed_ffn_weights), 0, 0, 0, 0, HEED_ACTIVATION_RELU, 0                                                  \
     }
 
-/* y = activation(x up + up_bias) down + down_bias, + residual if not NULL. x and y are
+/* With gated weights in up: y = (activation(x gate + gate_bias) * (x up + up_bias)) down + down_bias.
+ * y = activation(x up + up_bias) down + down_bias, + residual if not NULL. x and y are
  * [m][d_model]; y may be x or residual. Bits and bounds as two heed_linear calls. Workspace:
  * m * d_ff floats. */
 HEED_API heed_status heed_ffn(const heed_context *context, const heed_ffn_weights *weights, size_t m, const float *x,

@@ -147,6 +147,7 @@ static void check_layer_operands(struct heed_operands *operands, const struct en
         {a->value_bias, heed_weights_out(a->value)},
         {a->output_bias, e->d_model},
         {f->up_bias, heed_weights_out(f->up)},
+        {f->gate_bias, heed_weights_out(f->up)},
         {f->down_bias, e->d_model},
     };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)

@@ -18,6 +18,8 @@ static heed_status read_weights(heed_ffn_weights *known, const heed_ffn_weights 
         status = heed_activation_check(known->activation);
     if (status == HEED_OK && heed_weights_out(known->up) != heed_weights_in(known->down))
         status = HEED_ERR_SHAPE;
+    if (status == HEED_OK && known->gate_bias && !heed_weights_gated(known->up))
+        status = HEED_ERR_VALUE;
     return status;
 }
 
@@ -55,6 +57,7 @@ heed_status heed_ffn(const heed_context *context, const heed_ffn_weights *weight
     heed_read_weights(&operands, w.down);
     heed_read(&operands, x, sizeof *x, m, in, ldx, 1);
     heed_read_optional(&operands, w.up_bias, sizeof(float), m ? 1 : 0, hidden, hidden, 0);
+    heed_read_optional(&operands, w.gate_bias, sizeof(float), m ? 1 : 0, hidden, hidden, 0);
     heed_read_optional(&operands, w.down_bias, sizeof(float), m ? 1 : 0, out, out, 0);
     heed_read_optional(&operands, residual, sizeof(float), m, out, ld_residual, 1);
     heed_write(&operands, y, sizeof *y, m, out, ldy, 1);
@@ -67,7 +70,8 @@ heed_status heed_ffn(const heed_context *context, const heed_ffn_weights *weight
 
     float *rows = heed_scratch_take(&scratch, m * hidden, sizeof(float));
     heed_linear_options up = HEED_LINEAR_OPTIONS_INIT, down = HEED_LINEAR_OPTIONS_INIT;
-    up.bias = w.up_bias;
+    up.bias = heed_weights_gated(w.up) ? w.gate_bias : w.up_bias;
+    up.up_bias = heed_weights_gated(w.up) ? w.up_bias : NULL;
     up.activation = w.activation;
     status = heed_linear(c, m, x, ldx, w.up, &up, rows, hidden);
     down.bias = w.down_bias;

@@ -24,11 +24,14 @@ heed_status heed_linear(const heed_context *context, size_t m, const float *x, s
         return status;
 
     size_t in = heed_weights_in(weights), out = heed_weights_out(weights);
+    bool gated = heed_weights_gated(weights);
     struct heed_operands operands = {.status = HEED_OK};
     heed_read(&operands, x, sizeof *x, m, in, ldx, 0);
     heed_read_weights(&operands, weights);
     heed_read_optional(&operands, o.bias, sizeof(float), m == 0 ? 0 : 1, out, out, 0);
     heed_require(&operands, heed_activation_check(o.activation) == HEED_OK, HEED_ERR_ENUM);
+    heed_read_optional(&operands, o.up_bias, sizeof(float), m == 0 ? 0 : 1, out, out, 0);
+    heed_require(&operands, gated || !o.up_bias, HEED_ERR_VALUE);
     heed_read_optional(&operands, o.residual, sizeof(float), m, out, o.ld_residual, 1);
     heed_write(&operands, y, sizeof *y, m, out, ldy, 1);
     status = heed_operands_check(&operands, NULL, 0);
@@ -37,10 +40,11 @@ heed_status heed_linear(const heed_context *context, size_t m, const float *x, s
 
     struct heed_product product = {
         m, out, in, x, ldx, heed_weights_panels(weights), y, ldy, {.kind = HEED_EPILOGUE_STORE}};
-    if (o.bias || o.residual || o.activation != HEED_ACTIVATION_NONE)
+    if (gated || o.bias || o.residual || o.activation != HEED_ACTIVATION_NONE)
         product.epilogue = (struct heed_epilogue){
-            .kind = HEED_EPILOGUE_LINEAR,
+            .kind = gated ? HEED_EPILOGUE_GATED : HEED_EPILOGUE_LINEAR,
             .bias = o.bias,
+            .up_bias = o.up_bias,
             .activation = (enum heed_activation_kind)o.activation,
             .residual = o.residual,
             .ld_residual = o.ld_residual,

@@ -10,7 +10,8 @@
 struct heed_weights {
     uint32_t magic, version, type, panel;
     uint32_t in_low, in_high, out_low, out_high;
-    uint32_t reserved[8];
+    uint32_t gated; /* 1: panels of two matrices by turns */
+    uint32_t reserved[7];
 };
 
 _Static_assert(sizeof(struct heed_weights) == 64, "the header is part of the file format");
@@ -39,24 +40,45 @@ size_t heed_weights_out(const heed_weights *weights)
     return join_words(weights->out_low, weights->out_high);
 }
 
+int heed_weights_gated(const heed_weights *weights)
+{
+    return weights->gated != 0;
+}
+
 struct heed_panels heed_weights_panels(const heed_weights *weights)
 {
     const float *data = (const float *)(const void *)(weights + 1);
     return heed_panels_packed(data, heed_weights_in(weights));
 }
 
-heed_status heed_weights_bytes(heed_type type, size_t in, size_t out, size_t *bytes)
+static heed_status packed_bytes(heed_type type, size_t in, size_t out, size_t matrices, size_t *bytes)
 {
     if (!bytes)
         return HEED_ERR_NULL;
     if (type != HEED_TYPE_F32)
         return HEED_ERR_ENUM;
-    size_t panels = heed_times(heed_times(in, heed_pad(out)), sizeof(float));
+    size_t panels = heed_times(heed_times(heed_times(in, heed_pad(out)), matrices), sizeof(float));
     size_t total = heed_plus(panels, sizeof(struct heed_weights));
     if (total > PTRDIFF_MAX)
         return HEED_ERR_OVERFLOW;
     *bytes = total;
     return HEED_OK;
+}
+
+heed_status heed_weights_bytes(heed_type type, size_t in, size_t out, size_t *bytes)
+{
+    return packed_bytes(type, in, out, 1, bytes);
+}
+
+heed_status heed_weights_gated_bytes(heed_type type, size_t in, size_t out, size_t *bytes)
+{
+    return packed_bytes(type, in, out, 2, bytes);
+}
+
+/* What the header promises; the type has been checked. */
+static heed_status held_bytes(const heed_weights *w, size_t *bytes)
+{
+    return packed_bytes(HEED_TYPE_F32, heed_weights_in(w), heed_weights_out(w), w->gated ? 2 : 1, bytes);
 }
 
 heed_status heed_weights_check(const heed_weights *weights)
@@ -66,8 +88,8 @@ heed_status heed_weights_check(const heed_weights *weights)
     if ((uintptr_t)weights % 4 != 0)
         return HEED_ERR_ALIGNMENT;
     bool ours = weights->magic == WEIGHTS_MAGIC && weights->version == WEIGHTS_VERSION &&
-                weights->type == HEED_TYPE_F32 && weights->panel == HEED_PANEL && fits_size(weights->in_high) &&
-                fits_size(weights->out_high);
+                weights->type == HEED_TYPE_F32 && weights->panel == HEED_PANEL && weights->gated <= 1 &&
+                fits_size(weights->in_high) && fits_size(weights->out_high);
     for (size_t i = 0; i < sizeof weights->reserved / sizeof *weights->reserved; i++)
         ours = ours && weights->reserved[i] == 0;
     return ours ? HEED_OK : HEED_ERR_FORMAT;
@@ -76,7 +98,7 @@ heed_status heed_weights_check(const heed_weights *weights)
 void heed_read_weights(struct heed_operands *operands, const heed_weights *weights)
 {
     size_t bytes = 0;
-    heed_fail(operands, heed_weights_bytes(HEED_TYPE_F32, heed_weights_in(weights), heed_weights_out(weights), &bytes));
+    heed_fail(operands, held_bytes(weights, &bytes));
     heed_read(operands, weights, 4, 1, bytes / 4, bytes / 4, 0);
 }
 
@@ -90,45 +112,52 @@ heed_status heed_weights_open(const void *memory, size_t bytes, const heed_weigh
     const heed_weights *w = memory;
     if (bytes < sizeof *w || heed_weights_check(w) != HEED_OK)
         return HEED_ERR_FORMAT;
-    if (heed_weights_bytes(HEED_TYPE_F32, heed_weights_in(w), heed_weights_out(w), &needed) != HEED_OK ||
-        needed > bytes)
+    if (held_bytes(w, &needed) != HEED_OK || needed > bytes)
         return HEED_ERR_FORMAT;
     *weights = w;
     return HEED_OK;
 }
 
+struct source {
+    const float *data;
+    size_t ld;
+};
+
 struct pack_job {
     const struct heed_kernels *kernels;
     bool transposed;
-    size_t in, out, ld;
-    const float *src;
+    size_t in, out, matrices;
+    struct source src[2];
     float *panels;
 };
 
-/* Task p packs panel p. */
+/* Task p packs panel p, of each matrix by turns. */
 static void pack_panel(void *arg, size_t index, size_t worker)
 {
     const struct pack_job *job = arg;
-    size_t j = index * HEED_PANEL, n = job->out - j < HEED_PANEL ? job->out - j : HEED_PANEL;
+    const struct source *src = &job->src[index % job->matrices];
+    size_t j = index / job->matrices * HEED_PANEL, n = job->out - j < HEED_PANEL ? job->out - j : HEED_PANEL;
     (void)worker;
-    job->kernels->pack(job->transposed, n, job->in, job->src + (job->transposed ? j * job->ld : j), job->ld,
+    job->kernels->pack(job->transposed, n, job->in, src->data + (job->transposed ? j * src->ld : j), src->ld,
                        job->panels + index * HEED_PANEL * job->in);
 }
 
-heed_status heed_weights_pack(const heed_context *context, heed_type type, heed_weight_layout layout, size_t in,
-                              size_t out, const float *src, size_t ld, void *memory, size_t bytes,
-                              const heed_weights **weights)
+static heed_status pack_matrices(const heed_context *context, heed_type type, heed_weight_layout layout, size_t in,
+                                 size_t out, size_t matrices, const struct source src[2], void *memory, size_t bytes,
+                                 const heed_weights **weights)
 {
     struct heed_context fallback;
     const struct heed_context *c;
     heed_status status = heed_context_resolve(context, &fallback, &c);
     size_t needed = 0;
     if (status == HEED_OK)
-        status = heed_weights_bytes(type, in, out, &needed);
+        status = packed_bytes(type, in, out, matrices, &needed);
     struct heed_operands operands = {.status = status};
     heed_require(&operands, layout == HEED_LAYOUT_IN_OUT || layout == HEED_LAYOUT_OUT_IN, HEED_ERR_ENUM);
     bool transposed = layout == HEED_LAYOUT_OUT_IN;
-    heed_read(&operands, src, sizeof *src, transposed ? out : in, transposed ? in : out, ld, 0);
+    for (size_t s = 0; s < matrices; s++)
+        heed_read(&operands, src[s].data, sizeof *src[s].data, transposed ? out : in, transposed ? in : out, src[s].ld,
+                  0);
     heed_require(&operands, bytes >= needed, HEED_ERR_SHAPE);
     heed_write(&operands, memory, 4, 1, needed / 4, needed / 4, 0);
     heed_require(&operands, weights != NULL, HEED_ERR_NULL);
@@ -146,10 +175,28 @@ heed_status heed_weights_pack(const heed_context *context, heed_type type, heed_
         .in_high = (uint32_t)((uint64_t)in >> 32),
         .out_low = (uint32_t)out,
         .out_high = (uint32_t)((uint64_t)out >> 32),
+        .gated = matrices == 2,
     };
-    struct pack_job job = {c->kernels, transposed, in, out, ld, src, (float *)(void *)(w + 1)};
+    struct pack_job job = {
+        c->kernels, transposed, in, out, matrices, {src[0], src[matrices - 1]}, (float *)(void *)(w + 1)};
     if (in > 0)
-        heed_run(c, heed_ceil_div(out, HEED_PANEL), (double)in * (double)out, pack_panel, &job);
+        heed_run(c, heed_ceil_div(out, HEED_PANEL) * matrices, (double)in * (double)out, pack_panel, &job);
     *weights = w;
     return HEED_OK;
+}
+
+heed_status heed_weights_pack(const heed_context *context, heed_type type, heed_weight_layout layout, size_t in,
+                              size_t out, const float *src, size_t ld, void *memory, size_t bytes,
+                              const heed_weights **weights)
+{
+    const struct source one[2] = {{src, ld}, {NULL, 0}};
+    return pack_matrices(context, type, layout, in, out, 1, one, memory, bytes, weights);
+}
+
+heed_status heed_weights_pack_gated(const heed_context *context, heed_type type, heed_weight_layout layout, size_t in,
+                                    size_t out, const float *gate, size_t ld_gate, const float *up, size_t ld_up,
+                                    void *memory, size_t bytes, const heed_weights **weights)
+{
+    const struct source two[2] = {{gate, ld_gate}, {up, ld_up}};
+    return pack_matrices(context, type, layout, in, out, 2, two, memory, bytes, weights);
 }

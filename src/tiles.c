@@ -54,6 +54,11 @@ void heed_cut_block(const struct heed_cut *cut, size_t index, size_t m, size_t n
     *cols = n - *j < cut->cols ? n - *j : cut->cols;
 }
 
+static size_t panels_per_column(const struct heed_product *product)
+{
+    return product->epilogue.kind == HEED_EPILOGUE_GATED ? 2 : 1;
+}
+
 /* Part of a block's k from p on. All parts but the last leave sums in c, from which the next goes on. */
 static void run_part(const struct plan *plan, size_t i, size_t j, size_t p, size_t rows, size_t cols)
 {
@@ -61,13 +66,15 @@ static void run_part(const struct plan *plan, size_t i, size_t j, size_t p, size
     size_t depth = product->k - p < plan->cut.depth ? product->k - p : plan->cut.depth;
     struct heed_panels b = product->b;
     struct heed_epilogue epilogue = product->epilogue;
-    b.data += j / HEED_PANEL * b.panel + p * b.row;
+    b.data += j / HEED_PANEL * panels_per_column(product) * b.panel + p * b.row;
     b.more = j + cols < product->n;
     if (p + depth < product->k)
         epilogue = (struct heed_epilogue){.kind = HEED_EPILOGUE_STORE};
     epilogue.accumulate = p > 0;
     if (epilogue.bias)
         epilogue.bias += j;
+    if (epilogue.up_bias)
+        epilogue.up_bias += j;
     if (epilogue.residual)
         epilogue.residual += i * epilogue.ld_residual + j;
     plan->kernels->gemm(rows, cols, depth, product->a + i * product->lda + p, product->lda, &b,
@@ -92,7 +99,8 @@ static void run_block(void *arg, size_t index, size_t worker)
 static size_t block_depth(const struct heed_kernels *kernels, const struct heed_product *product)
 {
     bool once = product->m <= 2 * kernels->tallest || product->k <= MOST_K + MOST_K / 2;
-    bool c_is_read = product->epilogue.beta != 0.0f || product->epilogue.residual == product->c;
+    bool c_is_read = product->epilogue.beta != 0.0f || product->epilogue.residual == product->c ||
+                     product->epilogue.kind == HEED_EPILOGUE_GATED;
     if (once || c_is_read)
         return product->k ? product->k : 1;
     size_t parts = heed_ceil_div(product->k, MOST_K);
@@ -125,7 +133,9 @@ void heed_product_run(const struct heed_context *context, const struct heed_prod
     plan.cut.depth = block_depth(plan.kernels, product);
     plan.cut.rows = block_rows(context, product->m, plan.cut.depth);
     heed_cut(context, product->m, product->n, product->k, LEAST_ROWS, &plan.cut);
-    double share = ((double)product->n / (double)heed_workers(context) + (double)plan.cut.rows) * (double)product->k;
+    double share = ((double)product->n * (double)panels_per_column(product) / (double)heed_workers(context) +
+                    (double)plan.cut.rows) *
+                   (double)product->k;
     product->b.near = share * sizeof(float) <= (double)context->l2 * 3 / 4;
     double work = (double)product->m * (double)product->n * ((double)product->k + 1.0);
     heed_run(context, plan.cut.tasks, work, run_block, &plan);

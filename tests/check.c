@@ -340,3 +340,16 @@ const heed_weights *packed(size_t in, size_t out, const float *w)
     check_that(status == HEED_OK, "packing: %s", heed_status_string(status));
     return weights;
 }
+
+const heed_weights *packed_pair(size_t in, size_t out, const float *gate, const float *up)
+{
+    size_t bytes = 0;
+    const heed_weights *weights = NULL;
+    heed_status status = heed_weights_gated_bytes(HEED_TYPE_F32, in, out, &bytes);
+    float *memory = buffer(bytes / sizeof(float), 0);
+    if (status == HEED_OK)
+        status = heed_weights_pack_gated(NULL, HEED_TYPE_F32, HEED_LAYOUT_IN_OUT, in, out, gate, out, up, out, memory,
+                                         bytes, &weights);
+    check_that(status == HEED_OK, "packing a pair: %s", heed_status_string(status));
+    return weights;
+}

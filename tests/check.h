@@ -99,4 +99,7 @@ int quick(void);
 /* Packs weights [in][out] into a buffer that release_all frees. */
 const heed_weights *packed(size_t in, size_t out, const float *w);
 
+/* A pair of gate and up, packed. */
+const heed_weights *packed_pair(size_t in, size_t out, const float *gate, const float *up);
+
 #endif

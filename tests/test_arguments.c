@@ -211,7 +211,25 @@ static void test_weights(void)
     GOOD((p.out = 0, p.src = NULL));
 #undef reset
 #undef call
+#define PACK_PAIR(gate, ld_gate, up, ld_up, bytes)                                                                     \
+    heed_weights_pack_gated(NULL, HEED_TYPE_F32, HEED_LAYOUT_IN_OUT, 5, 20, gate, ld_gate, up, ld_up, at(2), bytes,    \
+                            &p.weights)
+    enum { PAIR = 64 + 2 * 4 * 5 * 32 };
+    CHECK(PACK_PAIR(at(0), 21, at(1), 20, PAIR) == HEED_OK && heed_weights_gated(p.weights) == 1);
+    CHECK(heed_weights_in(p.weights) == 5 && heed_weights_out(p.weights) == 20);
+    CHECK(heed_weights_open(at(2), PAIR, &p.weights) == HEED_OK && heed_weights_gated(p.weights) == 1);
+    CHECK(heed_weights_open(at(2), PAIR - 1, &p.weights) == HEED_ERR_FORMAT);
+    CHECK(PACK_PAIR(NULL, 21, at(1), 20, PAIR) == HEED_ERR_NULL);
+    CHECK(PACK_PAIR(at(0), 21, NULL, 20, PAIR) == HEED_ERR_NULL);
+    CHECK(PACK_PAIR(at(0), 19, at(1), 20, PAIR) == HEED_ERR_STRIDE);
+    CHECK(PACK_PAIR(at(0), 20, at(1), 19, PAIR) == HEED_ERR_STRIDE);
+    CHECK(PACK_PAIR(at(0), 20, shifted(at(1), 1), 20, PAIR) == HEED_ERR_ALIGNMENT);
+    CHECK(PACK_PAIR(at(0), 20, at(1), 20, PAIR - 1) == HEED_ERR_SHAPE);
+    CHECK(PACK_PAIR(at(0), 20, at(2) + 8, 20, PAIR) == HEED_ERR_OVERLAP);
+#undef PACK_PAIR
     size_t bytes = 0;
+    CHECK(heed_weights_gated_bytes(HEED_TYPE_F32, 5, 20, &bytes) == HEED_OK && bytes == PAIR);
+    CHECK(heed_weights_gated_bytes(HEED_TYPE_F32, SIZE_MAX / 8, 1, &bytes) == HEED_ERR_OVERFLOW && bytes == PAIR);
     CHECK(heed_weights_bytes(HEED_TYPE_F32, 5, 20, &bytes) == HEED_OK && bytes == 64 + 4 * 5 * 32);
     CHECK(heed_weights_bytes(HEED_TYPE_F32, 5, 20, NULL) == HEED_ERR_NULL);
     CHECK(heed_weights_bytes((heed_type)NOT_IN_ENUM, 5, 20, &bytes) == HEED_ERR_ENUM);
@@ -263,9 +281,9 @@ static void test_open(void)
         swap_bytes(bytes + 4 * word);
         CHECK(open_status(copy, BYTES) == (memcmp(copy, good, BYTES) ? HEED_ERR_FORMAT : HEED_OK));
     }
-    for (size_t word = 8; word < 16; word++) { /* reserved */
+    for (size_t word = 8; word < 16; word++) { /* a second matrix that is not there, and reserved words */
         memcpy(copy, good, BYTES);
-        bytes[4 * word] = 1;
+        bytes[4 * word] = word == 8 ? 2 : 1;
         CHECK(open_status(copy, BYTES) == HEED_ERR_FORMAT);
     }
     for (size_t word = 4; word < 8; word++) { /* sizes that the memory cannot hold */
@@ -309,6 +327,7 @@ static void test_linear(void)
     WRONG(HEED_ERR_ALIGNMENT, p.o.bias = shifted(p.o.bias, 1));
     WRONG(HEED_ERR_ALIGNMENT, p.o.residual = shifted(p.o.residual, 1));
     WRONG(HEED_ERR_ENUM, p.o.activation = (heed_activation)NOT_IN_ENUM);
+    WRONG(HEED_ERR_VALUE, p.o.up_bias = at(4));
     WRONG(HEED_ERR_OVERLAP, p.y = p.x);
     WRONG(HEED_ERR_OVERLAP, p.y = p.x + 16);
     WRONG(HEED_ERR_OVERLAP, (p.y = at(2), p.o.bias = at(2) + 61));

@@ -33,6 +33,20 @@ static uint64_t golden_gemm(const struct heed_kernels *t)
     return hash_of(M * N, c);
 }
 
+static uint64_t golden_gated_gemm(const struct heed_kernels *t)
+{
+    float *a = random_floats(M * K, -1.0f, 1.0f), *b = random_floats(160 * K, -1.0f, 1.0f), *c = buffer(M * N, 0);
+    const struct heed_panels panels = heed_panels_packed(b, K);
+    const struct heed_epilogue e = {.kind = HEED_EPILOGUE_GATED,
+                                    .bias = a,
+                                    .up_bias = b,
+                                    .activation = HEED_KIND_SILU,
+                                    .residual = b,
+                                    .ld_residual = N};
+    t->gemm(M, N, K, a, K, &panels, c, N, &e);
+    return hash_of(M * N, c);
+}
+
 static uint64_t golden_pack(const struct heed_kernels *t)
 {
     float *b = random_floats(K * N, -1.0f, 1.0f), *packed_b = buffer(80 * K, 0);
@@ -416,6 +430,7 @@ static const struct golden {
         number, #name, golden_##name, UINT64_C(fused), UINT64_C(unfused), UINT64_C(flushing)                           \
     }
     GOLDEN(1, gemm, 0x9d8caf229f624338, 0xed56b62fc40840e8),
+    GOLDEN(90, gated_gemm, 0x211d52a2462bb31f, 0x522c7da44b80db6d),
     GOLDEN(2, pack, 0xd2c524d97f524dc2, 0xd2c524d97f524dc2),
     GOLDEN(3, transpose, 0xccc06591589ec459, 0xccc06591589ec459),
     GOLDEN(4, softmax, 0x8b5dfc91073c793a, 0x0c1d34874614b0de),

@@ -80,6 +80,21 @@ static void run_linear(const struct setting *s, float *out)
     copy_out(s, s->units, COLS, y, out);
 }
 
+static void run_gated_linear(const struct setting *s, float *out)
+{
+    const struct setting dense = {s->context, s->offset, 0, 0, 0};
+    float *x = matrix(s, ROWS, INNER, 4), *gate = matrix(&dense, INNER, COLS, 5), *up = matrix(&dense, INNER, COLS, 6);
+    float *y = matrix(s, ROWS, COLS, 7);
+    heed_linear_options options = HEED_LINEAR_OPTIONS_INIT;
+    options.bias = matrix(&dense, 1, COLS, 8);
+    options.up_bias = matrix(&dense, 1, COLS, 9);
+    options.activation = HEED_ACTIVATION_SILU;
+    ok(heed_linear(s->context, s->units, x + s->first * (INNER + s->gap), INNER + s->gap,
+                   packed_pair(INNER, COLS, gate, up), &options, y, COLS + s->gap),
+       "gated linear");
+    copy_out(s, s->units, COLS, y, out);
+}
+
 static void run_softmax(const struct setting *s, float *out)
 {
     float *x = matrix(s, ROWS, WIDE, 9), *y = matrix(s, ROWS, WIDE, 10);
@@ -439,6 +454,7 @@ static const struct invariant {
     {"matmul", run_matmul, ROWS, COLS, NULL},
     {"transposed matmul", run_matmul_transposed, ROWS, COLS, NULL},
     {"linear", run_linear, ROWS, COLS, NULL},
+    {"gated linear", run_gated_linear, ROWS, COLS, NULL},
     {"softmax", run_softmax, ROWS, WIDE, NULL},
     {"masked softmax", run_masked_softmax, ROWS, WIDE, NULL},
     {"log softmax", run_log_softmax, ROWS, WIDE, NULL},
@@ -696,6 +712,31 @@ static float *project(const heed_context *context, const float *x, const heed_we
     return y;
 }
 
+/* A gated feed-forward layer against two projections and the elementwise gate. */
+static void test_gated(const heed_context *context, const float *x)
+{
+    enum { HIDDEN = 50 };
+    float *gate = buffer(D_MODEL * HIDDEN, 3), *up = buffer(D_MODEL * HIDDEN, 3), *down = buffer(HIDDEN * D_MODEL, 3);
+    float *gate_bias = buffer(HIDDEN, 1), *up_bias = buffer(HIDDEN, 2), *y = buffer(LAYER_ROWS * D_MODEL, 3);
+    fill_uniform(gate, D_MODEL * HIDDEN, -1.0f, 1.0f);
+    fill_uniform(up, D_MODEL * HIDDEN, -1.0f, 1.0f);
+    fill_uniform(down, HIDDEN * D_MODEL, -1.0f, 1.0f);
+    fill_uniform(gate_bias, HIDDEN, -1.0f, 1.0f);
+    fill_uniform(up_bias, HIDDEN, -1.0f, 1.0f);
+    heed_ffn_weights w = HEED_FFN_WEIGHTS_INIT;
+    w.up = packed_pair(D_MODEL, HIDDEN, gate, up);
+    w.down = packed(HIDDEN, D_MODEL, down);
+    w.activation = HEED_ACTIVATION_SILU;
+    w.gate_bias = gate_bias;
+    w.up_bias = up_bias;
+    ok(heed_ffn(context, &w, LAYER_ROWS, x, D_MODEL, x, D_MODEL, y, D_MODEL, NULL), "gated ffn");
+    float *g = project(context, x, packed(D_MODEL, HIDDEN, gate), gate_bias, HEED_ACTIVATION_NONE, NULL);
+    float *u = project(context, x, packed(D_MODEL, HIDDEN, up), up_bias, HEED_ACTIVATION_NONE, NULL);
+    ok(heed_activate_gated(context, HEED_ACTIVATION_SILU, LAYER_ROWS, HIDDEN, g, HIDDEN, u, HIDDEN, g, HIDDEN), "gate");
+    const float *want = project(context, g, w.down, NULL, HEED_ACTIVATION_NONE, x);
+    check_same(LAYER_ROWS, D_MODEL, y, D_MODEL, want, D_MODEL, "gated ffn by parts");
+}
+
 static float *attend_by_parts(const heed_context *context, const heed_mha_weights *w, const float *x,
                               const float *residual)
 {
@@ -772,6 +813,10 @@ static void test_composition(const struct heed_kernels *table, const heed_contex
         check_same(LAYER_ROWS, D_MODEL, y, D_MODEL, layer_by_parts(context, &layer.layer, x), D_MODEL, "layer");
         release_all();
     }
+    float *x = buffer(LAYER_ROWS * D_MODEL, 1);
+    fill_uniform(x, LAYER_ROWS * D_MODEL, -1.0f, 1.0f);
+    test_gated(context, x);
+    release_all();
     end();
 }
 

@@ -101,9 +101,11 @@ static void check_gemm(const struct gemm_case *g)
 {
     size_t lda = g->k + g->lda_gap, ldc = g->n + g->ldc_gap, padded = (g->n + 15) / 16 * 16;
     int in_place = g->kind % 3 == 0; /* b row-major rather than packed */
-    struct heed_panels b = in_place ? heed_panels_in_place(NULL, padded + 5) : heed_panels_packed(NULL, g->k);
+    int copied = in_place && g->k <= 1024 && g->kind % 2 == 0;
+    size_t b_cols = copied ? g->n : padded, b_row = padded + (g->kind % 4 == 0 ? 0 : 5);
+    struct heed_panels b = in_place ? heed_panels_in_place(NULL, b_row) : heed_panels_packed(NULL, g->k);
     const float *a = g->align_a ? t.a.begin + g->align_a : arena_place(&t.a, span(g->m, g->k, lda), g->at_end);
-    b.data = arena_place(&t.b, in_place ? span(g->k, padded, b.row) : padded * g->k, g->at_end);
+    b.data = arena_place(&t.b, in_place ? span(g->k, b_cols, b.row) : padded * g->k, g->at_end);
     size_t n = span(g->m, g->n, ldc);
     float *got = g->align_c ? prepare(n, 0) + g->align_c : prepare(n, g->at_end);
     if (g->align_c)
@@ -111,11 +113,38 @@ static void check_gemm(const struct gemm_case *g)
     const float *bias = arena_place(&t.extra, g->n, g->at_end), *residual = t.extra.begin + 3;
     struct heed_epilogue e = epilogue_of(g->kind, bias, residual, g->n + 1);
     static float sliver[128 * 1024];
-    if (in_place && g->k <= 1024)
+    if (copied)
         b.copy = sliver;
     t.table->gemm(g->m, g->n, g->k, a, lda, &b, got, ldc, &e);
     t.oracle->gemm(g->m, g->n, g->k, a, lda, &b, t.want, ldc, &e);
     compare(n, got, "gemm", g->m, g->n, g->k);
+}
+
+static void check_gated(size_t m, size_t n, size_t k, unsigned kind, int at_end)
+{
+    size_t ldc = n + kind % 3;
+    struct heed_panels b = heed_panels_packed(arena_place(&t.b, (n + 15) / 16 * 32 * k, at_end), k);
+    const float *a = arena_place(&t.a, span(m, k, k + 1), at_end), *bias = arena_place(&t.extra, n, at_end);
+    struct heed_epilogue e = {.kind = HEED_EPILOGUE_GATED,
+                              .activation = (enum heed_activation_kind)(kind % 5),
+                              .bias = kind & 1 ? bias : NULL,
+                              .up_bias = kind & 2 ? t.extra.begin + 1 : NULL,
+                              .residual = kind & 4 ? t.extra.begin + 3 : NULL,
+                              .ld_residual = n};
+    size_t size = span(m, n, ldc);
+    float *got = prepare(size, at_end);
+    t.table->gemm(m, n, k, a, k + 1, &b, got, ldc, &e);
+    t.oracle->gemm(m, n, k, a, k + 1, &b, t.want, ldc, &e);
+    compare(size, got, "gated gemm", m, n, k);
+}
+
+static void sweep_gated(void)
+{
+    unsigned kind = 0;
+    for (size_t m = 0; m <= 2 * t.table->tallest + 1; m++)
+        for (size_t n = 0; n <= (size_t)t.table->tile_cols[0] + 17; n += step(1, 5), kind++)
+            check_gated(m, n, kind % 3 ? 5 : 33, kind, kind & 1);
+    check_gated(t.table->mr, 40, 0, 7, 1);
 }
 
 static void sweep_gemm_sizes(void)
@@ -587,6 +616,9 @@ static void test_table(const struct heed_kernels *table)
     }
     begin("%s: gemm, every size", table->name);
     sweep_gemm_sizes();
+    end();
+    begin("%s: gated gemm", table->name);
+    sweep_gated();
     end();
     begin("%s: gemm, every alignment", table->name);
     sweep_gemm_alignments();
