@@ -27,11 +27,11 @@
 
 /* The right operand of a product. Element (p, j) is data[(j / 16) * panel + p * row + j % 16]. Every
  * panel holds 16 readable columns, also where fewer are asked for. Packed: row = 16, panel = 16 k, or
- * more for part of a longer k. In place: panel = 16. */
+ * more for part of a longer k. In place: panel = 16, and with a copy only the columns asked for exist. */
 struct heed_panels {
     const float *data;
     size_t row, panel;
-    float *copy; /* or NULL: room for k x 128 floats, where b in place is packed on the first of many passes */
+    float *copy; /* or NULL: room for k x min(n, 128) floats, n in whole panels, to pack b in place */
     bool more;   /* a hint: the columns after the last are wanted next */
     bool near;   /* a hint: all of it is in L2, which saves looking ahead */
 };

@@ -23,32 +23,42 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 #define THREADS_MAX 65536
 #define RANDOM_MAX 1000000
+#define RANDOM_WORST 5
 
 static const char help[] =
     "usage: heed-bench SUITE [OPTION]...\n"
     "Measures heed and other libraries as a share of what the machine can do.\n"
     "\n"
-    "suites: peak    the machine's limits: multiply-adds, bytes read and copied at each cache level\n"
-    "        matmul  nothing packed beforehand\n"
-    "        linear  weights packed beforehand where an implementation can\n"
-    "        gemv    linear of a single row\n"
+    "suites:                                                            shapes\n"
+    "  peak       the machine's limits: multiply-adds, bytes per second  -\n"
+    "  matmul     nothing packed beforehand                              MxNxK: rows, columns, depth\n"
+    "  linear     weights packed beforehand where one can                MxNxK[+EPILOGUE]\n"
+    "  gemv       linear of a single row                                 1xNxK[+EPILOGUE]\n"
+    "  rows       softmax, normalisation, activations                    FUNCTION:ROWSxCOLUMNS\n"
+    "  attention  beside heed's own unfused form                         BxH[/G]xQxKxD[+causal]\n"
+    "  decode     few queries, many keys                                 BxH[/G]xQxKxD[+causal]\n"
+    "EPILOGUE is bias, relu, gelu-erf, gelu-tanh or silu, all with a bias. FUNCTION is softmax, log-softmax,\n"
+    "layernorm, rmsnorm, relu, gelu-erf, gelu-tanh, silu or swiglu. BxH[/G]xQxKxD: batch, heads, heads of\n"
+    "keys, queries, keys, head size.\n"
     "\n"
-    "  --shape SHAPE    instead of the suite's own shapes; may be repeated. MxNxK: rows, columns, depth; in\n"
-    "                   linear and gemv +bias, +relu, +gelu-erf or +gelu-tanh may follow, each with a bias\n"
+    "  --shape SHAPE    instead of the suite's own shapes; may be repeated\n"
     "  --random N       N random shapes instead\n"
     "  --seed S         of the random shapes (default 1)\n"
     "  --threads LIST   default: 1 and as many as there are CPUs\n"
     "  --isa LIST       of heed and of the limits, or \"all\" (default: heed's choice)\n"
-    "  --impl LIST      of heed, openblas, blis, mkl, onednn. Default: all that are installed, the others\n"
-    "                   only with heed's default --isa, because they choose their instructions themselves\n"
-    "  --library NAME=PATH  where the shared library of one of the others is\n"
+    "  --impl LIST      of heed, unfused, openblas, blis, mkl, onednn, torch, onnxruntime. Default: all that are\n"
+    "                   installed, the others only with heed's default --isa, because they choose their own\n"
+    "  --library NAME=PATH  the shared library of openblas, blis, mkl or onednn (version 3)\n"
+    "  --python PATH    an interpreter that has PyTorch or ONNX Runtime (with onnx and numpy)\n"
     "  --seconds T      for each shape, less where medians are steady sooner (default 1)\n"
+    "  --worst N        lists heed's N worst shapes against the limit and the best of the others (default 0,\n"
+    "                   with --random 5)\n"
     "  --csv FILE       suite,shape,isa,threads,impl,seconds,rate,unit,limit,percent\n"
     "  --help, --version\n"
     "\n"
     "Without --library others are found as the dynamic linker finds them, so LD_LIBRARY_PATH counts.\n"
     "Where one does not know the CPU, tell it, as in OPENBLAS_CORETYPE=SkylakeX.\n"
-    "example: heed-bench linear --shape 128x768x768 --threads 1,2 --isa avx2,avx512 --csv linear.csv\n";
+    "example: heed-bench linear --shape 128x768x768+gelu-erf --threads 1,2 --isa avx2,avx512 --csv linear.csv\n";
 
 /* What the command line says; the arrays are the process's. */
 struct options {
@@ -62,7 +72,8 @@ struct options {
     size_t n_threads, thread_capacity;
     const char **isas;
     size_t n_isas, isa_capacity;
-    size_t random;
+    size_t random, worst;
+    bool worst_said;
     uint64_t seed;
     bool seeded;
     const char *csv;
@@ -208,11 +219,19 @@ static bool set_library(struct options *o, char *text)
     *equals = '\0';
     /* heed, the first one, is the one that the program is linked with. */
     for (size_t i = 1; library_at(i); i++)
-        if (strcmp(library_at(i)->name, text) == 0) {
+        if (!library_at(i)->python && strcmp(library_at(i)->name, text) == 0) {
             o->paths[i] = equals + 1;
             return true;
         }
     return no_library("--library", text);
+}
+
+static bool set_python(struct options *o, const char *path)
+{
+    for (size_t i = 0; library_at(i); i++)
+        if (library_at(i)->python)
+            o->paths[i] = path;
+    return true;
 }
 
 static bool set_seconds(struct options *o, const char *text)
@@ -232,6 +251,16 @@ static bool set_random(struct options *o, const char *text)
     if (!parse_count(text, text + strlen(text), RANDOM_MAX, &count) || count == 0)
         return bad("--random", text, "expected a number from 1 to 1000000");
     o->random = (size_t)count;
+    return true;
+}
+
+static bool set_worst(struct options *o, const char *text)
+{
+    unsigned long long count;
+    if (!parse_count(text, text + strlen(text), RANDOM_MAX, &count))
+        return bad("--worst", text, "expected a number from 0 to 1000000");
+    o->worst = (size_t)count;
+    o->worst_said = true;
     return true;
 }
 
@@ -292,7 +321,9 @@ enum {
     OPTION_ISA,
     OPTION_IMPL,
     OPTION_LIBRARY,
+    OPTION_PYTHON,
     OPTION_SECONDS,
+    OPTION_WORST,
     OPTION_CSV,
     OPTION_HELP,
     OPTION_VERSION
@@ -302,7 +333,8 @@ static const struct option long_options[] = {
     {"shape", required_argument, NULL, OPTION_SHAPE},     {"random", required_argument, NULL, OPTION_RANDOM},
     {"seed", required_argument, NULL, OPTION_SEED},       {"threads", required_argument, NULL, OPTION_THREADS},
     {"isa", required_argument, NULL, OPTION_ISA},         {"impl", required_argument, NULL, OPTION_IMPL},
-    {"library", required_argument, NULL, OPTION_LIBRARY}, {"seconds", required_argument, NULL, OPTION_SECONDS},
+    {"library", required_argument, NULL, OPTION_LIBRARY}, {"python", required_argument, NULL, OPTION_PYTHON},
+    {"seconds", required_argument, NULL, OPTION_SECONDS}, {"worst", required_argument, NULL, OPTION_WORST},
     {"csv", required_argument, NULL, OPTION_CSV},         {"help", no_argument, NULL, OPTION_HELP},
     {"version", no_argument, NULL, OPTION_VERSION},       {NULL, 0, NULL, 0}};
 
@@ -323,8 +355,12 @@ static bool set_option(struct options *o, int option, char *value)
         return parse_list(o, "--impl", value, add_impl);
     case OPTION_LIBRARY:
         return set_library(o, value);
+    case OPTION_PYTHON:
+        return set_python(o, value);
     case OPTION_SECONDS:
         return set_seconds(o, value);
+    case OPTION_WORST:
+        return set_worst(o, value);
     default:
         o->csv = value;
         return true;
@@ -407,8 +443,8 @@ static int measure(struct options *o)
     announce(o);
     bool done = suites_run(&o->plan, &report);
     if (done) {
-        report_summary(&report);
-        done = report_commit(&report);
+        size_t worst = o->worst_said ? o->worst : o->random ? RANDOM_WORST : 0;
+        done = report_summary(&report, worst) && report_commit(&report);
     }
     report_free(&report);
     return done ? EXIT_DONE : EXIT_FAILED;

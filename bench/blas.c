@@ -193,9 +193,13 @@ static enum outcome open_product(const struct library *library, struct impl *imp
     return OUTCOME_READY;
 }
 
-struct library library_openblas = {
-    .name = "openblas", .find = find, .set_threads = set_threads, .open = open_product, .state = &openblas};
+struct library library_openblas = {.name = "openblas",
+                                   .find = find,
+                                   .set_threads = set_threads,
+                                   .open = open_product,
+                                   .products = true,
+                                   .state = &openblas};
 struct library library_blis = {
-    .name = "blis", .find = find, .set_threads = set_threads, .open = open_product, .state = &blis};
+    .name = "blis", .find = find, .set_threads = set_threads, .open = open_product, .products = true, .state = &blis};
 struct library library_mkl = {
-    .name = "mkl", .find = find, .set_threads = set_threads, .open = open_product, .state = &mkl};
+    .name = "mkl", .find = find, .set_threads = set_threads, .open = open_product, .products = true, .state = &mkl};

@@ -37,9 +37,13 @@ struct library {
      * such problems; FAILED after a message. */
     enum outcome (*open)(const struct library *library, struct impl *impl);
 
+    void (*end)(struct library *library); /* of the program, if it was found; or NULL */
+
     void *state;
     const void *pool; /* its threads, NULL: those of the OpenMP that heed uses too */
     bool found;
+    bool products;   /* nothing but products */
+    bool python;     /* path is that of the interpreter */
     bool only_named; /* it is no fair peer: only where it was asked for by name */
 };
 
@@ -47,7 +51,8 @@ struct library {
 struct library *library_at(size_t index);
 #define N_LIBRARIES_MOST 16
 
-extern struct library library_heed, library_openblas, library_blis, library_mkl, library_onednn;
+extern struct library library_heed, library_unfused, library_openblas, library_blis, library_mkl, library_onednn,
+    library_torch, library_onnxruntime;
 
 /* Opens a shared library: path, or the first of the names. file is set to what was opened. */
 void *library_dlopen(const char *path, const char *const *names, const char **file, char about[LIBRARY_ABOUT]);

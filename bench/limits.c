@@ -231,11 +231,12 @@ void limit_free(struct limit *limit)
     limit->buffer = NULL;
 }
 
-bool limit_init_binding(struct limit *limit, const struct loops *loops, size_t threads, double flops, size_t bytes)
+bool limit_init_binding(struct limit *limit, enum limit_kind memory, const struct loops *loops, size_t threads,
+                        double flops, size_t bytes)
 {
     struct limit fma;
     limit_init_fma(&fma, loops, threads);
-    if (!limit_init_memory(limit, LIMIT_READ, loops, threads, bytes))
+    if (!limit_init_memory(limit, memory, loops, threads, bytes))
         return false;
     if ((double)bytes / quick_rate(limit) >= flops / quick_rate(&fma))
         return true;

@@ -44,8 +44,10 @@ bool limit_init_memory(struct limit *limit, enum limit_kind kind, const struct l
                        size_t bytes);
 void limit_free(struct limit *limit);
 
-/* The one of both limits that binds a computation of so many operations on so many bytes. */
-bool limit_init_binding(struct limit *limit, const struct loops *loops, size_t threads, double flops, size_t bytes);
+/* The one of both limits, multiply-adds and memory (LIMIT_READ or LIMIT_COPY), that binds a computation of so many
+ * operations on so many bytes. */
+bool limit_init_binding(struct limit *limit, enum limit_kind memory, const struct loops *loops, size_t threads,
+                        double flops, size_t bytes);
 
 /* Operations or bytes of one call, over all threads. */
 double limit_work(const struct limit *limit);

@@ -9,10 +9,12 @@
 #include "memory.h"
 #include "onednn_abi.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MOST_MEMORIES 8
+#define MOST_MEMORIES 4
+#define MOST_PRIMITIVES 3
 
 static struct onednn_abi dnnl;
 static onednn_handle engine, stream;
@@ -85,6 +87,12 @@ struct primitive {
     void *packed;
 };
 
+/* What computes a problem: primitives one after another. */
+struct chain {
+    struct primitive primitives[MOST_PRIMITIVES];
+    float *scores; /* of attention */
+};
+
 static bool good(int status, const char *what)
 {
     if (status)
@@ -126,36 +134,54 @@ static bool make_primitive(struct primitive *p, onednn_handle pd)
     return made;
 }
 
-/* Rows of contiguous floats; NULL after a message. */
-static onednn_handle describe(size_t rows, size_t cols, int tag)
+/* NULL after a message. */
+static onednn_handle describe_strided(int n, const onednn_dims dims, const onednn_dims strides)
 {
     onednn_handle md = NULL;
-    const onednn_dims dims = {(int64_t)rows, (int64_t)cols}, strides = {(int64_t)cols, 1};
-    int status = tag == ONEDNN_ANY_LAYOUT ? dnnl.memory_desc_create_with_tag(&md, 2, dims, ONEDNN_F32, tag)
-                                          : dnnl.memory_desc_create_with_strides(&md, 2, dims, ONEDNN_F32, strides);
-    good(status, "description");
+    good(dnnl.memory_desc_create_with_strides(&md, n, dims, ONEDNN_F32, strides), "description");
     return md;
 }
 
-/* ---- products ------------------------------------------------------------------------------- */
+/* Rows of contiguous floats; NULL after a message. */
+static onednn_handle describe(size_t rows, size_t cols)
+{
+    const onednn_dims dims = {(int64_t)rows, (int64_t)cols}, strides = {(int64_t)cols, 1};
+    return describe_strided(2, dims, strides);
+}
 
-#define PLAIN_LAYOUT 0
+static void forget(onednn_handle *descriptions, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (descriptions[i])
+            dnnl.memory_desc_destroy(descriptions[i]);
+}
+
+/* Attributes that append an element-wise function; NULL after a message. */
+static onednn_handle append_function(int function, float alpha)
+{
+    onednn_handle attributes = NULL, ops = NULL;
+    if (good(dnnl.primitive_attr_create(&attributes), "attributes") && good(dnnl.post_ops_create(&ops), "operations") &&
+        good(dnnl.post_ops_append_eltwise(ops, function, alpha, 0.0f), "activation"))
+        good(dnnl.primitive_attr_set_post_ops(attributes, ops), "operations");
+    if (ops)
+        dnnl.post_ops_destroy(ops);
+    return attributes;
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
 
 struct layer {
     onednn_handle src, weights, chosen, bias, dst; /* descriptions; chosen belongs to pd */
     onednn_handle attributes;
 };
 
-/* Appends an activation; NULL where there is none, or after a message. */
-static onednn_handle make_attributes(int function)
+/* Weights in the layout that the primitive likes best. */
+static onednn_handle describe_any(size_t rows, size_t cols)
 {
-    onednn_handle attributes = NULL, ops = NULL;
-    if (good(dnnl.primitive_attr_create(&attributes), "attributes") && good(dnnl.post_ops_create(&ops), "operations") &&
-        good(dnnl.post_ops_append_eltwise(ops, function, 0.0f, 0.0f), "activation"))
-        good(dnnl.primitive_attr_set_post_ops(attributes, ops), "operations");
-    if (ops)
-        dnnl.post_ops_destroy(ops);
-    return attributes;
+    onednn_handle md = NULL;
+    const onednn_dims dims = {(int64_t)rows, (int64_t)cols};
+    good(dnnl.memory_desc_create_with_tag(&md, 2, dims, ONEDNN_F32, ONEDNN_ANY_LAYOUT), "description");
+    return md;
 }
 
 static bool describe_layer(struct layer *l, const struct problem *p)
@@ -164,25 +190,24 @@ static bool describe_layer(struct layer *l, const struct problem *p)
         [EPILOGUE_RELU] = ONEDNN_RELU,
         [EPILOGUE_GELU_ERF] = ONEDNN_GELU_ERF,
         [EPILOGUE_GELU_TANH] = ONEDNN_GELU_TANH,
+        [EPILOGUE_SILU] = ONEDNN_SWISH,
     };
     const struct shape *s = &p->shape;
     int function = functions[s->epilogue];
-    l->src = describe(s->m, s->k, PLAIN_LAYOUT);
-    l->weights = describe(s->k, s->n, p->suite->kind == SUITE_MATMUL ? PLAIN_LAYOUT : ONEDNN_ANY_LAYOUT);
-    l->dst = describe(s->m, s->n, PLAIN_LAYOUT);
+    l->src = describe(s->m, s->k);
+    l->weights = (p->suite->kind == SUITE_MATMUL ? describe : describe_any)(s->k, s->n);
+    l->dst = describe(s->m, s->n);
     if (s->epilogue != EPILOGUE_NONE)
-        l->bias = describe(1, s->n, PLAIN_LAYOUT);
+        l->bias = describe(1, s->n);
     if (function)
-        l->attributes = make_attributes(function);
+        l->attributes = append_function(function, function == ONEDNN_SWISH ? 1.0f : 0.0f);
     return l->src && l->weights && l->dst && (s->epilogue == EPILOGUE_NONE || l->bias) && (!function || l->attributes);
 }
 
 static void forget_layer(struct layer *l)
 {
     onednn_handle all[] = {l->src, l->weights, l->bias, l->dst};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i])
-            dnnl.memory_desc_destroy(all[i]);
+    forget(all, sizeof all / sizeof *all);
     if (l->attributes)
         dnnl.primitive_attr_destroy(l->attributes);
 }
@@ -191,7 +216,7 @@ static void forget_layer(struct layer *l)
 static bool pack(struct primitive *p, onednn_handle chosen, const struct problem *problem)
 {
     struct primitive reorder = {0};
-    onednn_handle pd = NULL, plain = describe(problem->shape.k, problem->shape.n, PLAIN_LAYOUT);
+    onednn_handle pd = NULL, plain = describe(problem->shape.k, problem->shape.n);
     p->packed = memory_aligned_array(dnnl.memory_desc_get_size(chosen), 1);
     bool packed = plain && p->packed &&
                   good(dnnl.reorder_primitive_desc_create(&pd, plain, engine, chosen, engine, NULL), "reorder") &&
@@ -216,7 +241,7 @@ static bool add_operands(struct primitive *p, const struct layer *l, onednn_hand
            add_memory(p, ONEDNN_ARGUMENT_DST, l->dst, problem->out);
 }
 
-static bool make_product(struct primitive *p, const struct problem *problem)
+static enum outcome make_product(struct primitive *p, const struct problem *problem)
 {
     struct layer layer = {0};
     onednn_handle pd = NULL;
@@ -230,20 +255,180 @@ static bool make_product(struct primitive *p, const struct problem *problem)
     else if (pd)
         dnnl.primitive_desc_destroy(pd);
     forget_layer(&layer);
+    return made ? OUTCOME_READY : OUTCOME_FAILED;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static const int row_functions[N_ROW_FUNCTIONS] = {
+    [ROW_RELU] = ONEDNN_RELU,
+    [ROW_GELU_ERF] = ONEDNN_GELU_ERF,
+    [ROW_GELU_TANH] = ONEDNN_GELU_TANH,
+    [ROW_SILU] = ONEDNN_SWISH,
+};
+
+static int describe_norm(onednn_handle *pd, unsigned flags, onednn_handle rows)
+{
+    return dnnl.layer_normalization_forward_primitive_desc_create(pd, engine, ONEDNN_INFERENCE, rows, rows, NULL, 1e-5f,
+                                                                  flags, NULL);
+}
+
+static int describe_softmax(onednn_handle *pd, int algorithm, int axis, onednn_handle rows)
+{
+    return dnnl.softmax_forward_primitive_desc_create(pd, engine, ONEDNN_INFERENCE, algorithm, rows, rows, axis, NULL);
+}
+
+static int describe_rows(onednn_handle *pd, enum row_function function, onednn_handle rows)
+{
+    switch (function) {
+    case ROW_SOFTMAX:
+        return describe_softmax(pd, ONEDNN_SOFTMAX, 1, rows);
+    case ROW_LOG_SOFTMAX:
+        return describe_softmax(pd, ONEDNN_LOG_SOFTMAX, 1, rows);
+    case ROW_LAYERNORM:
+        return describe_norm(pd, ONEDNN_USE_SCALE | ONEDNN_USE_SHIFT, rows);
+    case ROW_RMSNORM:
+        return describe_norm(pd, ONEDNN_USE_SCALE | ONEDNN_RMS_NORM, rows);
+    case ROW_SWIGLU:
+        return ONEDNN_UNIMPLEMENTED;
+    default:
+        /* alpha is what multiplies x within SiLU, and the slope of ReLU below 0. */
+        return dnnl.eltwise_forward_primitive_desc_create(pd, engine, ONEDNN_INFERENCE, row_functions[function], rows,
+                                                          rows, function == ROW_SILU ? 1.0f : 0.0f, 0.0f, NULL);
+    }
+}
+
+static bool add_rows(struct primitive *p, const struct problem *problem, onednn_handle rows, onednn_handle row)
+{
+    bool scaled = problem->shape.function == ROW_LAYERNORM || problem->shape.function == ROW_RMSNORM;
+    bool shifted = problem->shape.function == ROW_LAYERNORM;
+    return add_memory(p, ONEDNN_ARGUMENT_SRC, rows, problem->operand[0]) &&
+           add_memory(p, ONEDNN_ARGUMENT_DST, rows, problem->out) &&
+           (!scaled || add_memory(p, ONEDNN_ARGUMENT_SCALE, row, problem->operand[1])) &&
+           (!shifted || add_memory(p, ONEDNN_ARGUMENT_SHIFT, row, problem->operand[2]));
+}
+
+static enum outcome make_rows(struct primitive *p, const struct problem *problem)
+{
+    const struct shape *s = &problem->shape;
+    const onednn_dims length = {(int64_t)s->n}, step = {1};
+    onednn_handle pd = NULL, md[] = {describe(s->m, s->n), describe_strided(1, length, step)};
+    enum outcome outcome = OUTCOME_FAILED;
+    if (md[0] && md[1]) {
+        /* Older versions refuse RMSNorm as a wrong argument. */
+        if (describe_rows(&pd, s->function, md[0]) != 0)
+            outcome = OUTCOME_UNABLE;
+        else if (make_primitive(p, pd) && add_rows(p, problem, md[0], md[1]))
+            outcome = OUTCOME_READY;
+    }
+    forget(md, 2);
+    return outcome;
+}
+
+/* ---- attention: two products and a softmax ---------------------------------------------------- */
+
+enum { QUERIES, KEYS, VALUES, SCORES, RESULT, N_TENSORS };
+
+/* Batch, heads of keys, heads of queries to each of those, and a matrix. */
+static onednn_handle describe_heads(const struct problem *p, const heed_heads *h, size_t sharing, size_t rows,
+                                    size_t cols, bool transposed)
+{
+    const struct shape *s = &p->shape;
+    size_t together = s->heads / s->kv_heads;
+    const onednn_dims dims = {(int64_t)s->batch, (int64_t)s->kv_heads, (int64_t)(sharing ? together : 1), (int64_t)rows,
+                              (int64_t)cols};
+    const onednn_dims strides = {(int64_t)h->batch_stride, (int64_t)(h->head_stride * (sharing ? together : 1)),
+                                 (int64_t)h->head_stride, transposed ? 1 : (int64_t)h->row_stride,
+                                 transposed ? (int64_t)h->row_stride : 1};
+    return describe_strided(5, dims, strides);
+}
+
+static bool describe_attention(onednn_handle md[N_TENSORS], const struct problem *p)
+{
+    const struct shape *s = &p->shape;
+    heed_heads q = problem_queries(p), k = problem_keys(p, 1);
+    heed_heads scores = {NULL, s->heads * s->m * s->n, s->m * s->n, s->n};
+    md[QUERIES] = describe_heads(p, &q, true, s->m, s->k, false);
+    md[KEYS] = describe_heads(p, &k, false, s->k, s->n, true);
+    md[VALUES] = describe_heads(p, &k, false, s->n, s->k, false);
+    md[SCORES] = describe_heads(p, &scores, true, s->m, s->n, false);
+    md[RESULT] = describe_heads(p, &q, true, s->m, s->k, false);
+    return md[QUERIES] && md[KEYS] && md[VALUES] && md[SCORES] && md[RESULT];
+}
+
+static bool make_head_product(struct primitive *p, onednn_handle a, float *a_data, onednn_handle b, float *b_data,
+                              onednn_handle c, float *c_data, onednn_handle attributes)
+{
+    onednn_handle pd = NULL;
+    return good(dnnl.matmul_primitive_desc_create(&pd, engine, a, b, NULL, c, attributes), "matmul") &&
+           make_primitive(p, pd) && add_memory(p, ONEDNN_ARGUMENT_SRC, a, a_data) &&
+           add_memory(p, ONEDNN_ARGUMENT_WEIGHTS, b, b_data) && add_memory(p, ONEDNN_ARGUMENT_DST, c, c_data);
+}
+
+static bool make_head_softmax(struct primitive *p, onednn_handle scores, float *data)
+{
+    onednn_handle pd = NULL;
+    return good(describe_softmax(&pd, ONEDNN_SOFTMAX, 4, scores), "softmax") && make_primitive(p, pd) &&
+           add_memory(p, ONEDNN_ARGUMENT_SRC, scores, data) && add_memory(p, ONEDNN_ARGUMENT_DST, scores, data);
+}
+
+static bool make_scores(struct primitive *p, const struct problem *problem, onednn_handle *md, float *scores)
+{
+    onednn_handle attributes = append_function(ONEDNN_LINEAR, 1.0f / sqrtf((float)problem->shape.k));
+    bool made = attributes && make_head_product(p, md[QUERIES], problem->operand[0], md[KEYS], problem->operand[1],
+                                                md[SCORES], scores, attributes);
+    if (attributes)
+        dnnl.primitive_attr_destroy(attributes);
     return made;
+}
+
+static enum outcome make_attention(struct chain *chain, const struct problem *p)
+{
+    const struct shape *s = &p->shape;
+    onednn_handle md[N_TENSORS] = {0};
+    if (s->causal)
+        return OUTCOME_UNABLE;
+    chain->scores = memory_aligned_array(s->batch * s->heads * s->m * s->n, sizeof *chain->scores);
+    struct primitive *steps = chain->primitives;
+    bool made =
+        chain->scores && describe_attention(md, p) && make_scores(&steps[0], p, md, chain->scores) &&
+        make_head_softmax(&steps[1], md[SCORES], chain->scores) &&
+        make_head_product(&steps[2], md[SCORES], chain->scores, md[VALUES], p->operand[2], md[RESULT], p->out, NULL);
+    forget(md, N_TENSORS);
+    return made ? OUTCOME_READY : OUTCOME_FAILED;
 }
 
 /* ---- oneDNN as a library -------------------------------------------------------------------- */
 
 static bool call(void *state)
 {
-    return execute(state);
+    const struct chain *chain = state;
+    for (int i = 0; i < MOST_PRIMITIVES && chain->primitives[i].handle; i++)
+        if (!execute(&chain->primitives[i]))
+            return false;
+    return true;
 }
 
-static void close_state(void *state)
+static void close_chain(void *state)
 {
-    close_primitive(state);
-    free(state);
+    struct chain *chain = state;
+    for (int i = 0; i < MOST_PRIMITIVES; i++)
+        close_primitive(&chain->primitives[i]);
+    free(chain->scores);
+    free(chain);
+}
+
+static enum outcome make_chain(struct chain *chain, const struct problem *problem)
+{
+    switch (problem->suite->kind) {
+    case SUITE_ROWS:
+        return make_rows(chain->primitives, problem);
+    case SUITE_ATTENTION:
+    case SUITE_DECODE:
+        return make_attention(chain, problem);
+    default:
+        return make_product(chain->primitives, problem);
+    }
 }
 
 static enum outcome open_onednn(const struct library *library, struct impl *impl)
@@ -251,14 +436,14 @@ static enum outcome open_onednn(const struct library *library, struct impl *impl
     (void)library;
     if (impl->problem->threads > 1 && runtime == ONEDNN_RUNTIME_SEQUENTIAL)
         return OUTCOME_UNABLE;
-    struct primitive *p = memory_array(1, sizeof *p);
-    if (!p)
+    struct chain *chain = memory_array(1, sizeof *chain);
+    if (!chain)
         return OUTCOME_FAILED;
-    *p = (struct primitive){0};
-    impl->state = p;
-    impl->close = close_state;
+    *chain = (struct chain){0};
+    impl->state = chain;
+    impl->close = close_chain;
     impl->call = call;
-    return make_product(p, impl->problem) ? OUTCOME_READY : OUTCOME_FAILED;
+    return make_chain(chain, impl->problem);
 }
 
 struct library library_onednn = {.name = "onednn", .find = find, .set_threads = set_threads, .open = open_onednn};

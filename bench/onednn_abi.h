@@ -30,8 +30,17 @@ enum { ONEDNN_CPU = 1, ONEDNN_IN_ORDER = 1, ONEDNN_F32 = 3, ONEDNN_INFERENCE = 9
 enum { ONEDNN_ANY_LAYOUT = 1 };
 enum { ONEDNN_RUNTIME_SEQUENTIAL = 1, ONEDNN_RUNTIME_OPENMP = 2 };
 enum { ONEDNN_QUERY_IMPLEMENTATION = 8, ONEDNN_QUERY_WEIGHTS = 131 };
-enum { ONEDNN_ARGUMENT_SRC = 1, ONEDNN_ARGUMENT_DST = 17, ONEDNN_ARGUMENT_WEIGHTS = 33, ONEDNN_ARGUMENT_BIAS = 41 };
-enum { ONEDNN_RELU = 32, ONEDNN_GELU_TANH = 43, ONEDNN_GELU_ERF = 49 };
+enum {
+    ONEDNN_ARGUMENT_SRC = 1,
+    ONEDNN_ARGUMENT_DST = 17,
+    ONEDNN_ARGUMENT_WEIGHTS = 33,
+    ONEDNN_ARGUMENT_BIAS = 41,
+    ONEDNN_ARGUMENT_SCALE = 51,
+    ONEDNN_ARGUMENT_SHIFT = 52
+};
+enum { ONEDNN_RELU = 32, ONEDNN_LINEAR = 38, ONEDNN_GELU_TANH = 43, ONEDNN_SWISH = 44, ONEDNN_GELU_ERF = 49 };
+enum { ONEDNN_SOFTMAX = 0x30000, ONEDNN_LOG_SOFTMAX = 0x30001 };
+enum { ONEDNN_USE_SCALE = 2, ONEDNN_USE_SHIFT = 4, ONEDNN_RMS_NORM = 32 };
 
 /* X(name, arguments): the function dnnl_<name>. */
 #define ONEDNN_FUNCTIONS(X)                                                                                            \
@@ -53,6 +62,15 @@ enum { ONEDNN_RELU = 32, ONEDNN_GELU_TANH = 43, ONEDNN_GELU_ERF = 49 };
     X(matmul_primitive_desc_create,                                                                                    \
       (onednn_handle * pd, onednn_handle engine, onednn_handle src, onednn_handle weights, onednn_handle bias,         \
        onednn_handle dst, onednn_handle attributes))                                                                   \
+    X(eltwise_forward_primitive_desc_create,                                                                           \
+      (onednn_handle * pd, onednn_handle engine, int use, int function, onednn_handle src, onednn_handle dst,          \
+       float alpha, float beta, onednn_handle attributes))                                                             \
+    X(softmax_forward_primitive_desc_create,                                                                           \
+      (onednn_handle * pd, onednn_handle engine, int use, int algorithm, onednn_handle src, onednn_handle dst,         \
+       int axis, onednn_handle attributes))                                                                            \
+    X(layer_normalization_forward_primitive_desc_create,                                                               \
+      (onednn_handle * pd, onednn_handle engine, int use, onednn_handle src, onednn_handle dst,                        \
+       onednn_handle statistics, float eps, unsigned flags, onednn_handle attributes))                                 \
     X(reorder_primitive_desc_create, (onednn_handle * pd, onednn_handle src, onednn_handle src_engine,                 \
                                       onednn_handle dst, onednn_handle dst_engine, onednn_handle attributes))          \
     X(primitive_desc_query, (onednn_handle pd, int what, int index, void *result))                                     \

@@ -8,14 +8,20 @@
 #include "diag.h"
 #include "memory.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct own {
     const struct problem *problem;
     void *packed;
     const heed_weights *weights;
-    heed_linear_options options;
+    heed_linear_options linear;
+    heed_layernorm_options layernorm;
+    heed_rmsnorm_options rmsnorm;
+    heed_attention_args attention;
     heed_workspace workspace;
+    float *scores; /* of the unfused form */
 };
 
 static bool done(heed_status status)
@@ -46,8 +52,8 @@ static bool call_linear(void *state)
 {
     const struct own *own = state;
     const struct problem *p = own->problem;
-    return done(heed_linear(p->context, p->shape.m, p->operand[0], p->shape.k, own->weights, &own->options, p->out,
-                            p->shape.n));
+    return done(
+        heed_linear(p->context, p->shape.m, p->operand[0], p->shape.k, own->weights, &own->linear, p->out, p->shape.n));
 }
 
 static bool prepare_matmul(struct own *own)
@@ -65,16 +71,191 @@ static bool prepare_linear(struct own *own)
         [EPILOGUE_RELU] = HEED_ACTIVATION_RELU,
         [EPILOGUE_GELU_ERF] = HEED_ACTIVATION_GELU_ERF,
         [EPILOGUE_GELU_TANH] = HEED_ACTIVATION_GELU_TANH,
+        [EPILOGUE_SILU] = HEED_ACTIVATION_SILU,
     };
     const struct problem *p = own->problem;
     size_t bytes = 0, in = p->shape.k, out = p->shape.n;
-    own->options.bias = p->shape.epilogue == EPILOGUE_NONE ? NULL : p->operand[2];
-    own->options.activation = activations[p->shape.epilogue];
+    own->linear.bias = p->shape.epilogue == EPILOGUE_NONE ? NULL : p->operand[2];
+    own->linear.activation = activations[p->shape.epilogue];
     if (!done(heed_weights_bytes(HEED_TYPE_F32, in, out, &bytes)))
         return false;
     own->packed = memory_aligned_array(bytes, 1);
     return own->packed && done(heed_weights_pack(p->context, HEED_TYPE_F32, HEED_LAYOUT_IN_OUT, in, out, p->operand[1],
                                                  out, own->packed, bytes, &own->weights));
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static bool call_softmax(void *state)
+{
+    const struct problem *p = ((const struct own *)state)->problem;
+    size_t n = p->shape.n;
+    return done(heed_softmax(p->context, p->shape.m, n, p->operand[0], n, p->out, n));
+}
+
+static bool call_log_softmax(void *state)
+{
+    const struct problem *p = ((const struct own *)state)->problem;
+    size_t n = p->shape.n;
+    return done(heed_log_softmax(p->context, p->shape.m, n, p->operand[0], n, NULL, p->out, n));
+}
+
+static bool call_rmsnorm(void *state)
+{
+    const struct own *own = state;
+    const struct problem *p = own->problem;
+    size_t n = p->shape.n;
+    return done(heed_rmsnorm(p->context, p->shape.m, n, p->operand[0], n, &own->rmsnorm, p->out, n));
+}
+
+static bool call_layernorm(void *state)
+{
+    const struct own *own = state;
+    const struct problem *p = own->problem;
+    size_t n = p->shape.n;
+    return done(heed_layernorm(p->context, p->shape.m, n, p->operand[0], n, &own->layernorm, p->out, n));
+}
+
+static heed_activation activation_of(enum row_function function)
+{
+    switch (function) {
+    case ROW_RELU:
+        return HEED_ACTIVATION_RELU;
+    case ROW_GELU_ERF:
+        return HEED_ACTIVATION_GELU_ERF;
+    case ROW_GELU_TANH:
+        return HEED_ACTIVATION_GELU_TANH;
+    default:
+        return HEED_ACTIVATION_SILU;
+    }
+}
+
+static bool call_activation(void *state)
+{
+    const struct problem *p = ((const struct own *)state)->problem;
+    size_t n = p->shape.n;
+    return done(
+        heed_activate(p->context, activation_of(p->shape.function), p->shape.m, n, p->operand[0], n, p->out, n));
+}
+
+static bool call_swiglu(void *state)
+{
+    const struct problem *p = ((const struct own *)state)->problem;
+    size_t n = p->shape.n;
+    return done(heed_activate_gated(p->context, HEED_ACTIVATION_SILU, p->shape.m, n, p->operand[0], n, p->operand[1], n,
+                                    p->out, n));
+}
+
+static void prepare_rows(struct own *own, struct impl *impl)
+{
+    own->layernorm.scale = own->rmsnorm.scale = own->problem->operand[1];
+    own->layernorm.shift = own->problem->operand[2];
+    switch (own->problem->shape.function) {
+    case ROW_SOFTMAX:
+        impl->call = call_softmax;
+        break;
+    case ROW_LOG_SOFTMAX:
+        impl->call = call_log_softmax;
+        break;
+    case ROW_RMSNORM:
+        impl->call = call_rmsnorm;
+        break;
+    case ROW_LAYERNORM:
+        impl->call = call_layernorm;
+        break;
+    case ROW_SWIGLU:
+        impl->call = call_swiglu;
+        break;
+    default:
+        impl->call = call_activation;
+    }
+}
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+static bool call_attention(void *state)
+{
+    const struct own *own = state;
+    return done(heed_attention(own->problem->context, &own->attention, &own->workspace));
+}
+
+static bool prepare_attention(struct own *own)
+{
+    const struct problem *p = own->problem;
+    const struct shape *s = &p->shape;
+    heed_attention_args *args = &own->attention;
+    size_t bytes = 0;
+    args->batch = s->batch;
+    args->n_heads = s->heads;
+    args->n_kv_heads = s->kv_heads;
+    args->seq_q = s->m;
+    args->seq_kv = s->n;
+    args->head_dim = args->value_dim = s->k;
+    args->causal = s->causal ? HEED_CAUSAL_BOTTOM_RIGHT : HEED_CAUSAL_NONE;
+    args->q = problem_queries(p);
+    args->k = problem_keys(p, 1);
+    args->v = problem_keys(p, 2);
+    args->out = problem_result(p);
+    return done(heed_attention_workspace(p->context, args, &bytes)) && take_workspace(own, bytes);
+}
+
+/* ---- attention, unfused --------------------------------------------------------------------- */
+
+static bool scale_scores(const struct own *own)
+{
+    const struct problem *p = own->problem;
+    size_t n = p->shape.n;
+    if (!p->shape.causal)
+        return done(heed_softmax(p->context, p->shape.m, n, own->scores, n, own->scores, n));
+    for (size_t row = 0; row < p->shape.m; row++) {
+        float *scores = own->scores + row * n;
+        size_t seen = problem_seen(&p->shape, row);
+        if (!done(heed_softmax(p->context, 1, seen, scores, n, scores, n)))
+            return false;
+        memset(scores + seen, 0, (n - seen) * sizeof *scores);
+    }
+    return true;
+}
+
+static bool run_head(const struct own *own, size_t batch, size_t head)
+{
+    const struct problem *p = own->problem;
+    const struct shape *s = &p->shape;
+    const heed_attention_args *a = &own->attention;
+    size_t kv_head = head / (s->heads / s->kv_heads);
+    const float *q = a->q.data + batch * a->q.batch_stride + head * a->q.head_stride;
+    const float *k = a->k.data + batch * a->k.batch_stride + kv_head * a->k.head_stride;
+    const float *v = a->v.data + batch * a->v.batch_stride + kv_head * a->v.head_stride;
+    float *out = a->out.data + batch * a->out.batch_stride + head * a->out.head_stride;
+    return done(heed_matmul(p->context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, s->m, s->n, s->k, 1.0f / sqrtf((float)s->k),
+                            q, a->q.row_stride, k, a->k.row_stride, 0.0f, own->scores, s->n, &own->workspace)) &&
+           scale_scores(own) &&
+           done(heed_matmul(p->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->m, s->k, s->n, 1.0f, own->scores, s->n,
+                            v, a->v.row_stride, 0.0f, out, a->out.row_stride, &own->workspace));
+}
+
+static bool call_unfused(void *state)
+{
+    const struct own *own = state;
+    for (size_t batch = 0; batch < own->problem->shape.batch; batch++)
+        for (size_t head = 0; head < own->problem->shape.heads; head++)
+            if (!run_head(own, batch, head))
+                return false;
+    return true;
+}
+
+static bool prepare_unfused(struct own *own)
+{
+    const struct problem *p = own->problem;
+    const struct shape *s = &p->shape;
+    size_t first = 0, second = 0;
+    if (!prepare_attention(own) ||
+        !done(heed_matmul_workspace(p->context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, s->m, s->n, s->k, &first)) ||
+        !done(heed_matmul_workspace(p->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->m, s->k, s->n, &second)))
+        return false;
+    free(own->workspace.memory);
+    own->scores = memory_aligned_array(s->m * s->n, sizeof *own->scores);
+    return take_workspace(own, first > second ? first : second) && own->scores;
 }
 
 /* ---- heed as a library ---------------------------------------------------------------------- */
@@ -99,21 +280,59 @@ static void close_own(void *state)
     struct own *own = state;
     free(own->packed);
     free(own->workspace.memory);
+    free(own->scores);
     free(own);
+}
+
+static bool prepare(struct own *own, struct impl *impl)
+{
+    switch (own->problem->suite->kind) {
+    case SUITE_MATMUL:
+        impl->call = call_matmul;
+        return prepare_matmul(own);
+    case SUITE_ROWS:
+        prepare_rows(own, impl);
+        return true;
+    case SUITE_ATTENTION:
+    case SUITE_DECODE:
+        impl->call = call_attention;
+        return prepare_attention(own);
+    default:
+        impl->call = call_linear;
+        return prepare_linear(own);
+    }
+}
+
+static bool make_own(struct impl *impl)
+{
+    struct own *own = memory_array(1, sizeof *own);
+    if (!own)
+        return false;
+    *own = (struct own){.problem = impl->problem,
+                        .linear = HEED_LINEAR_OPTIONS_INIT,
+                        .layernorm = HEED_LAYERNORM_OPTIONS_INIT,
+                        .rmsnorm = HEED_RMSNORM_OPTIONS_INIT,
+                        .attention = HEED_ATTENTION_ARGS_INIT};
+    impl->state = own;
+    impl->close = close_own;
+    return true;
 }
 
 static enum outcome open_own(const struct library *library, struct impl *impl)
 {
     (void)library;
-    struct own *own = memory_array(1, sizeof *own);
-    if (!own)
-        return OUTCOME_FAILED;
-    *own = (struct own){.problem = impl->problem, .options = HEED_LINEAR_OPTIONS_INIT};
-    impl->state = own;
-    impl->close = close_own;
-    bool product = impl->problem->suite->kind == SUITE_MATMUL;
-    impl->call = product ? call_matmul : call_linear;
-    return (product ? prepare_matmul : prepare_linear)(own) ? OUTCOME_READY : OUTCOME_FAILED;
+    return make_own(impl) && prepare(impl->state, impl) ? OUTCOME_READY : OUTCOME_FAILED;
+}
+
+static enum outcome open_unfused(const struct library *library, struct impl *impl)
+{
+    (void)library;
+    enum suite_kind kind = impl->problem->suite->kind;
+    if (kind != SUITE_ATTENTION && kind != SUITE_DECODE)
+        return OUTCOME_UNABLE;
+    impl->call = call_unfused;
+    return make_own(impl) && prepare_unfused(impl->state) ? OUTCOME_READY : OUTCOME_FAILED;
 }
 
 struct library library_heed = {.name = "heed", .find = find, .set_threads = set_threads, .open = open_own};
+struct library library_unfused = {.name = "unfused", .find = find, .set_threads = set_threads, .open = open_unfused};

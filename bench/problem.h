@@ -11,7 +11,8 @@
 #include "limits.h"
 #include "shape.h"
 
-/* Of a product: a, b and the bias. */
+/* Of a product: a, b and the bias. Of rows: those, and where the function has them scale and shift or
+ * up. Of attention: q, k and v. */
 #define N_OPERANDS 3
 
 struct problem {
@@ -30,6 +31,15 @@ struct problem {
     size_t bytes; /* each operand moves at least once */
     enum limit_kind memory;
 };
+
+/* Where a head's rows lie: operand 0 and the result are [batch][queries][heads][D]; keys and values in
+ * attention [batch][keys][heads][D], in decode [batch][heads][keys][D]. */
+heed_heads problem_queries(const struct problem *problem);
+heed_heads problem_keys(const struct problem *problem, int operand);
+heed_heads_out problem_result(const struct problem *problem);
+
+/* Keys that query `row` sees. */
+size_t problem_seen(const struct shape *shape, size_t row);
 
 /* Makes the operands. false after a message. */
 bool problem_open(struct problem *problem, const struct suite *suite, const struct shape *shape);

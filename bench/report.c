@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool report_open(struct report *report, const char *csv)
 {
@@ -48,18 +49,32 @@ static bool same_series(const struct row *a, const struct row *b)
     return strcmp(a->impl, b->impl) == 0 && strcmp(a->isa, b->isa) == 0 && a->threads == b->threads;
 }
 
+void report_progress(struct report *report, size_t which, size_t of, const char *shape, size_t threads)
+{
+    report->progress = isatty(STDERR_FILENO) == 1;
+    if (report->progress)
+        fprintf(stderr, "\r%zu of %zu: %s, threads: %zu\033[K", which, of, shape, threads);
+}
+
+static void end_progress(struct report *report)
+{
+    if (report->progress)
+        fputs("\r\033[K", stderr);
+    report->progress = false;
+}
+
 static void print_row(const struct report *report, const struct row *row)
 {
     if (report->count == 1)
-        printf("%-16s %-10s %7s %-9s %12s %9s %-8s %8s  %s\n", "shape", "isa", "threads", "impl", "us", "rate", "unit",
+        printf("%-24s %-10s %7s %-11s %12s %9s %-8s %8s  %s\n", "shape", "isa", "threads", "impl", "us", "rate", "unit",
                "% limit", "limit");
-    printf("%-16s %-10s %7zu %-9s %12.3f %9.2f %-8s %8.1f  %s\n", row->shape, row->isa, row->threads, row->impl,
+    printf("%-24s %-10s %7zu %-11s %12.3f %9.2f %-8s %8.1f  %s\n", row->shape, row->isa, row->threads, row->impl,
            1e6 * row->seconds, row->rate, row->unit, row->percent, row->limit);
 }
 
 static void write_row(FILE *stream, const struct row *row)
 {
-    fprintf(stream, "%s,%s,%s,%zu,%s,%.6g,%.6g,%s,%s,%.2f\n", row->suite, row->shape, row->isa, row->threads, row->impl,
+    fprintf(stream, "%s,%s,%s,%zu,%s,%.6g,%.6g,%s,%s,%.6f\n", row->suite, row->shape, row->isa, row->threads, row->impl,
             row->seconds, row->rate, row->unit, row->limit, row->percent);
 }
 
@@ -70,6 +85,7 @@ bool report_add(struct report *report, const struct row *row)
         return false;
     report->rows = rows;
     rows[report->count++] = *row;
+    end_progress(report);
     print_row(report, row);
     if (fflush(stdout) != 0) {
         diag_print("standard output: %s", strerror(errno));
@@ -97,6 +113,11 @@ static bool is_first_of_series(const struct report *report, size_t index)
     return true;
 }
 
+static const char *thread_word(const struct row *row)
+{
+    return row->threads == 1 ? "thread" : "threads";
+}
+
 static void summarize_series(const struct report *report, const struct row *first)
 {
     const struct row *worst = first;
@@ -112,8 +133,13 @@ static void summarize_series(const struct report *report, const struct row *firs
             worst = row;
     }
     report_comment("%s, %s, %zu %s: geometric mean %.1f %% of the limit over %zu shapes, worst %.1f %% at %s",
-                   first->impl, first->isa, first->threads, first->threads == 1 ? "thread" : "threads",
-                   exp(logs / (double)count), count, worst->percent, worst->shape);
+                   first->impl, first->isa, first->threads, thread_word(first), exp(logs / (double)count), count,
+                   worst->percent, worst->shape);
+}
+
+static bool is_own(const char *impl)
+{
+    return strcmp(impl, "heed") == 0 || strcmp(impl, "unfused") == 0;
 }
 
 /* The best row of the group but heed's own; NULL if heed was alone. */
@@ -122,39 +148,72 @@ static const struct row *best_peer(const struct report *report, const struct row
     const struct row *best = NULL;
     for (size_t i = 0; i < report->count; i++) {
         const struct row *row = &report->rows[i];
-        if (strcmp(row->impl, "heed") != 0 && same_group(row, heed) && (!best || row->percent > best->percent))
+        if (!is_own(row->impl) && same_group(row, heed) && (!best || row->percent > best->percent))
             best = row;
     }
     return best;
 }
 
-static void compare_series(const struct report *report, const struct row *first)
+/* A row of heed. score: percent of the limit, or times the best peer. */
+struct cell {
+    const struct row *row, *peer;
+    double score;
+};
+
+static int compare_cells(const void *a, const void *b)
 {
-    double logs = 0.0, worst_ratio = INFINITY;
-    const struct row *worst = NULL, *worst_peer = NULL;
+    double x = ((const struct cell *)a)->score, y = ((const struct cell *)b)->score;
+    return (x > y) - (x < y);
+}
+
+/* Those of a series, worst first; their number. Against peers only those that have one. */
+static size_t collect_cells(const struct report *report, const struct row *first, bool peers, struct cell *cells)
+{
     size_t count = 0;
     for (size_t i = 0; i < report->count; i++) {
         const struct row *row = &report->rows[i];
-        const struct row *peer = same_series(row, first) ? best_peer(report, row) : NULL;
-        if (!peer)
-            continue;
-        double ratio = row->percent / peer->percent;
-        logs += log(ratio);
-        count++;
-        if (ratio < worst_ratio) {
-            worst_ratio = ratio;
-            worst = row;
-            worst_peer = peer;
-        }
+        const struct row *peer = peers && same_series(row, first) ? best_peer(report, row) : NULL;
+        if (same_series(row, first) && (peer || !peers))
+            cells[count++] = (struct cell){row, peer, peer ? row->percent / peer->percent : row->percent};
     }
-    if (worst)
-        report_comment("heed, %s, %zu %s: %.3f times the best peer in the geometric mean, worst %.3f at %s (%s)",
-                       first->isa, first->threads, first->threads == 1 ? "thread" : "threads",
-                       exp(logs / (double)count), worst_ratio, worst->shape, worst_peer->impl);
+    qsort(cells, count, sizeof *cells, compare_cells);
+    return count;
 }
 
-void report_summary(const struct report *report)
+static void compare_series(const struct cell *cells, size_t count)
 {
+    double logs = 0.0;
+    for (size_t i = 0; i < count; i++)
+        logs += log(cells[i].score);
+    if (count)
+        report_comment("heed, %s, %zu %s: %.3f times the best peer in the geometric mean, worst %.3f at %s (%s)",
+                       cells->row->isa, cells->row->threads, thread_word(cells->row), exp(logs / (double)count),
+                       cells->score, cells->row->shape, cells->peer->impl);
+}
+
+static void list_worst(const struct cell *cells, size_t count, size_t worst)
+{
+    for (size_t i = 0; i < count && i < worst; i++)
+        if (cells[i].peer)
+            report_comment("  %.3f times %s at %s", cells[i].score, cells[i].peer->impl, cells[i].row->shape);
+        else
+            report_comment("  %.1f %% of %s at %s", cells[i].score, cells[i].row->limit, cells[i].row->shape);
+}
+
+static void summarize_heed(const struct report *report, const struct row *first, size_t worst, struct cell *cells)
+{
+    size_t count = collect_cells(report, first, false, cells);
+    list_worst(cells, count, worst);
+    count = collect_cells(report, first, true, cells);
+    compare_series(cells, count);
+    list_worst(cells, count, worst);
+}
+
+bool report_summary(const struct report *report, size_t worst)
+{
+    struct cell *cells = memory_array(report->count, sizeof *cells);
+    if (!cells)
+        return false;
     if (report->samples)
         report_comment("%zu of %zu samples discarded: beside them the limit did not reach 97 %% of the nominal one",
                        report->discarded, report->samples);
@@ -163,8 +222,10 @@ void report_summary(const struct report *report)
             continue;
         summarize_series(report, &report->rows[i]);
         if (strcmp(report->rows[i].impl, "heed") == 0)
-            compare_series(report, &report->rows[i]);
+            summarize_heed(report, &report->rows[i], worst, cells);
     }
+    free(cells);
+    return true;
 }
 
 bool report_commit(struct report *report)
@@ -180,6 +241,7 @@ bool report_commit(struct report *report)
 
 void report_free(struct report *report)
 {
+    end_progress(report);
     if (report->has_csv)
         target_abandon(&report->csv);
     free(report->rows);

@@ -28,6 +28,7 @@ struct report {
     struct row *rows;
     size_t count, capacity;
     size_t samples, discarded;
+    bool progress; /* a line about it is on the terminal */
 };
 
 /* csv NULL: only the table. false after a message, here and below. */
@@ -41,11 +42,15 @@ void report_comment(const char *format, ...);
 
 bool report_add(struct report *report, const struct row *row);
 
+/* Says on standard error, if that is a terminal, what is measured now: the first one is 1. */
+void report_progress(struct report *report, size_t which, size_t of, const char *shape, size_t threads);
+
 /* Counts samples, and those that were discarded because the machine was slow. */
 void report_samples(struct report *report, size_t samples, size_t discarded);
 
-/* The geometric mean and the worst shape of each implementation. */
-void report_summary(const struct report *report);
+/* The geometric mean and the worst shape of each implementation; of heed so many of the worst shapes,
+ * against the limit and against the best peer. false after a message. */
+bool report_summary(const struct report *report, size_t worst);
 
 /* Gives the CSV file its name. */
 bool report_commit(struct report *report);

@@ -13,16 +13,24 @@
 
 #define SIZE_LIMIT 1000000000 /* CBLAS counts in int */
 #define RANDOM_SIZE 2048
-#define MOST_COUNTS 3
+#define RANDOM_HEADS 16
 
 static const struct suite suites[] = {
     {"peak", "the machine's own limits", "", SUITE_PEAK},
     {"matmul", "c = a b, nothing packed beforehand", "MxNxK", SUITE_MATMUL},
     {"linear", "y = x w, weights packed beforehand where an implementation can", "MxNxK[+EPILOGUE]", SUITE_LINEAR},
     {"gemv", "linear of a single row; peers use sgemv, or their packed form", "1xNxK[+EPILOGUE]", SUITE_GEMV},
+    {"rows", "softmax, normalisation and activations of rows", "FUNCTION:ROWSxCOLUMNS", SUITE_ROWS},
+    {"attention", "softmax(q k^T / sqrt(D)) v; unfused: heed's matmul, softmax and matmul",
+     "BATCHxHEADS[/KV]xQUERIESxKEYSxD[+causal]", SUITE_ATTENTION},
+    {"decode", "attention of few queries to many keys, which lie head by head as in a cache",
+     "BATCHxHEADS[/KV]xQUERIESxKEYSxD[+causal]", SUITE_DECODE},
 };
 
-static const char *const epilogues[N_EPILOGUES] = {"", "bias", "relu", "gelu-erf", "gelu-tanh"};
+static const char *const epilogues[N_EPILOGUES] = {"", "bias", "relu", "gelu-erf", "gelu-tanh", "silu"};
+static const char *const functions[N_ROW_FUNCTIONS] = {
+    "softmax", "log-softmax", "layernorm", "rmsnorm", "relu", "gelu-erf", "gelu-tanh", "silu", "swiglu",
+};
 
 const struct suite *suites_at(size_t index)
 {
@@ -39,53 +47,96 @@ const struct suite *suites_named(const char *name)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
+static void print_attention(const struct shape *s, char text[SHAPE_TEXT])
+{
+    char kv[24] = "";
+    if (s->kv_heads != s->heads)
+        snprintf(kv, sizeof kv, "/%zu", s->kv_heads);
+    snprintf(text, SHAPE_TEXT, "%zux%zu%sx%zux%zux%zu%s", s->batch, s->heads, kv, s->m, s->n, s->k,
+             s->causal ? "+causal" : "");
+}
+
 void shape_print(enum suite_kind kind, const struct shape *s, char text[SHAPE_TEXT])
 {
-    (void)kind;
-    snprintf(text, SHAPE_TEXT, "%zux%zux%zu%s%s", s->m, s->n, s->k, s->epilogue ? "+" : "", epilogues[s->epilogue]);
+    if (kind == SUITE_ROWS)
+        snprintf(text, SHAPE_TEXT, "%s:%zux%zu", functions[s->function], s->m, s->n);
+    else if (kind == SUITE_ATTENTION || kind == SUITE_DECODE)
+        print_attention(s, text);
+    else
+        snprintf(text, SHAPE_TEXT, "%zux%zux%zu%s%s", s->m, s->n, s->k, s->epilogue ? "+" : "", epilogues[s->epilogue]);
 }
 
-/* Counts between x; returns what follows them, NULL if they are not as many. */
-static const char *parse_counts(const char *text, size_t n, size_t *counts)
+/* The count at *text, which it moves past the count and `after`, a NUL being left. */
+static bool take_count(const char **text, char after, size_t *count)
 {
-    for (size_t i = 0; i < n; i++) {
-        char *stop;
-        if (*text < '0' || *text > '9')
-            return NULL;
-        errno = 0;
-        unsigned long long count = strtoull(text, &stop, 10);
-        if (errno || count == 0 || count > SIZE_LIMIT || (i + 1 < n && *stop != 'x'))
-            return NULL;
-        counts[i] = (size_t)count;
-        text = stop + (i + 1 < n);
-    }
-    return text;
+    char *stop;
+    if (**text < '0' || **text > '9')
+        return false;
+    errno = 0;
+    unsigned long long value = strtoull(*text, &stop, 10);
+    if (errno || value == 0 || value > SIZE_LIMIT || (after && *stop != after))
+        return false;
+    *count = (size_t)value;
+    *text = stop + (after != '\0');
+    return true;
 }
 
-static bool parse_epilogue(const char *text, int *epilogue)
+static bool parse_product(const char *text, struct shape *s)
 {
-    *epilogue = EPILOGUE_NONE;
+    if (!take_count(&text, 'x', &s->m) || !take_count(&text, 'x', &s->n) || !take_count(&text, '\0', &s->k))
+        return false;
     if (*text == '\0')
         return true;
     for (int i = EPILOGUE_BIAS; i < N_EPILOGUES; i++)
         if (*text == '+' && strcmp(text + 1, epilogues[i]) == 0)
-            *epilogue = i;
-    return *epilogue != EPILOGUE_NONE;
+            s->epilogue = (enum epilogue)i;
+    return s->epilogue != EPILOGUE_NONE;
+}
+
+static bool parse_rows(const char *text, struct shape *s)
+{
+    size_t length = strcspn(text, ":");
+    int function = N_ROW_FUNCTIONS - 1;
+    while (function >= 0 && (strlen(functions[function]) != length || strncmp(functions[function], text, length) != 0))
+        function--;
+    if (function < 0 || text[length] != ':')
+        return false;
+    s->function = (enum row_function)function;
+    text += length + 1;
+    return take_count(&text, 'x', &s->m) && take_count(&text, '\0', &s->n) && *text == '\0';
+}
+
+static bool parse_attention(const char *text, struct shape *s)
+{
+    if (!take_count(&text, 'x', &s->batch) || !take_count(&text, '\0', &s->heads))
+        return false;
+    s->kv_heads = s->heads;
+    if (*text == '/') {
+        text++;
+        if (!take_count(&text, '\0', &s->kv_heads) || s->heads % s->kv_heads != 0)
+            return false;
+    }
+    if (*text++ != 'x' || !take_count(&text, 'x', &s->m) || !take_count(&text, 'x', &s->n) ||
+        !take_count(&text, '\0', &s->k))
+        return false;
+    s->causal = strcmp(text, "+causal") == 0;
+    return s->causal || *text == '\0';
 }
 
 bool shape_parse(enum suite_kind kind, const char *text, struct shape *s)
 {
-    size_t counts[MOST_COUNTS];
     *s = (struct shape){0};
-    text = parse_counts(text, 3, counts);
-    if (!text || !parse_epilogue(text, &s->epilogue))
-        return false;
-    s->m = counts[0];
-    s->n = counts[1];
-    s->k = counts[2];
-    if (kind == SUITE_MATMUL)
-        return s->epilogue == EPILOGUE_NONE;
-    return kind != SUITE_GEMV || s->m == 1;
+    switch (kind) {
+    case SUITE_ROWS:
+        return parse_rows(text, s);
+    case SUITE_ATTENTION:
+    case SUITE_DECODE:
+        return parse_attention(text, s);
+    case SUITE_MATMUL:
+        return parse_product(text, s) && s->epilogue == EPILOGUE_NONE;
+    default:
+        return parse_product(text, s) && (kind != SUITE_GEMV || s->m == 1);
+    }
 }
 
 /* ---- the suites' own ------------------------------------------------------------------------ */
@@ -112,26 +163,148 @@ static const struct {
 static const size_t linear_rows[] = {1, 8, 32, 64, 128, 512};
 #define N_LINEAR_ROWS (sizeof linear_rows / sizeof *linear_rows)
 
+enum row_class { CLASS_SOFTMAX, CLASS_NORM, CLASS_ACTIVATION };
+
+static enum row_class class_of(enum row_function function)
+{
+    if (function == ROW_SOFTMAX || function == ROW_LOG_SOFTMAX)
+        return CLASS_SOFTMAX;
+    return function == ROW_LAYERNORM || function == ROW_RMSNORM ? CLASS_NORM : CLASS_ACTIVATION;
+}
+
+/* Of published benches and models; then lengths that are no multiple of a vector, and short ones. */
+static const struct {
+    enum row_class class;
+    size_t rows, cols;
+} rows[] = {
+    {CLASS_SOFTMAX, 16, 16},       {CLASS_SOFTMAX, 240, 20},       {CLASS_SOFTMAX, 7296, 57},
+    {CLASS_SOFTMAX, 8192, 64},     {CLASS_SOFTMAX, 8576, 67},      {CLASS_SOFTMAX, 1536, 128},
+    {CLASS_SOFTMAX, 128, 365},     {CLASS_SOFTMAX, 6144, 384},     {CLASS_SOFTMAX, 12888, 256},
+    {CLASS_SOFTMAX, 96, 1000},     {CLASS_SOFTMAX, 64, 1011},      {CLASS_SOFTMAX, 1024, 1024},
+    {CLASS_SOFTMAX, 4096, 4096},   {CLASS_SOFTMAX, 24, 8320},      {CLASS_SOFTMAX, 12, 15000},
+    {CLASS_SOFTMAX, 4, 200000},    {CLASS_SOFTMAX, 1, 643251},     {CLASS_NORM, 15, 3},
+    {CLASS_NORM, 30, 300},         {CLASS_NORM, 128, 384},         {CLASS_NORM, 128, 768},
+    {CLASS_NORM, 257, 768},        {CLASS_NORM, 128, 1024},        {CLASS_NORM, 3136, 128},
+    {CLASS_NORM, 784, 512},        {CLASS_NORM, 196, 512},         {CLASS_NORM, 49, 2048},
+    {CLASS_NORM, 60, 33},          {CLASS_NORM, 60, 1025},         {CLASS_NORM, 128, 4096},
+    {CLASS_NORM, 1, 8192},         {CLASS_NORM, 8192, 1024},       {CLASS_NORM, 24576, 1024},
+    {CLASS_ACTIVATION, 8, 1536},   {CLASS_ACTIVATION, 128, 1536},  {CLASS_ACTIVATION, 128, 3072},
+    {CLASS_ACTIVATION, 512, 4096}, {CLASS_ACTIVATION, 4096, 4096},
+};
+#define N_ROWS (sizeof rows / sizeof *rows)
+
+static const size_t lengths[] = {7, 16, 32, 48, 64, 77, 80, 96, 112, 113, 128, 1000, 1008};
+#define N_LENGTHS (sizeof lengths / sizeof *lengths)
+#define LENGTH_ROWS 256
+
+/* Shape `index` of those of all functions; returns how many there are. */
+static size_t row_shape(size_t index, struct shape *shape)
+{
+    size_t count = 0;
+    for (int f = 0; f < N_ROW_FUNCTIONS; f++) {
+        for (size_t i = 0; i < N_ROWS; i++)
+            if (rows[i].class == class_of((enum row_function)f) && count++ == index)
+                *shape = (struct shape){.function = (enum row_function)f, .m = rows[i].rows, .n = rows[i].cols};
+        for (size_t i = 0; i < N_LENGTHS; i++)
+            if (count++ == index)
+                *shape = (struct shape){.function = (enum row_function)f, .m = LENGTH_ROWS, .n = lengths[i]};
+    }
+    return count;
+}
+
+/* BERT, its large and small kin; ViT; GPT-2; Llama with grouped heads; odd lengths; other head sizes. */
+static const struct shape attentions[] = {
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 128, .n = 128, .k = 64},
+    {.batch = 8, .heads = 12, .kv_heads = 12, .m = 128, .n = 128, .k = 64},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 256, .n = 256, .k = 64},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 512, .n = 512, .k = 64},
+    {.batch = 1, .heads = 16, .kv_heads = 16, .m = 384, .n = 384, .k = 64},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 128, .n = 128, .k = 32},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 512, .n = 512, .k = 32},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 197, .n = 197, .k = 64},
+    {.batch = 1, .heads = 16, .kv_heads = 16, .m = 577, .n = 577, .k = 64},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 512, .n = 512, .k = 64, .causal = true},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 1024, .n = 1024, .k = 64, .causal = true},
+    {.batch = 1, .heads = 32, .kv_heads = 8, .m = 512, .n = 512, .k = 128, .causal = true},
+    {.batch = 1, .heads = 32, .kv_heads = 8, .m = 1024, .n = 1024, .k = 128},
+    {.batch = 1, .heads = 8, .kv_heads = 8, .m = 2048, .n = 2048, .k = 64},
+    {.batch = 2, .heads = 8, .kv_heads = 8, .m = 1024, .n = 77, .k = 80},
+    {.batch = 1, .heads = 6, .kv_heads = 6, .m = 113, .n = 203, .k = 64},
+    {.batch = 1, .heads = 6, .kv_heads = 6, .m = 799, .n = 799, .k = 64},
+    {.batch = 1, .heads = 6, .kv_heads = 6, .m = 1023, .n = 1025, .k = 64},
+    {.batch = 1, .heads = 8, .kv_heads = 8, .m = 512, .n = 512, .k = 96},
+    {.batch = 1, .heads = 8, .kv_heads = 8, .m = 512, .n = 512, .k = 256},
+};
+#define N_ATTENTIONS (sizeof attentions / sizeof *attentions)
+
+static const size_t decode_queries[] = {1, 4, 16};
+static const size_t decode_keys[] = {1024, 4096, 8192, 32768};
+static const struct {
+    size_t heads, kv_heads, head_dim;
+} decode_heads[] = {{12, 12, 64}, {32, 8, 128}};
+#define N_QUERIES (sizeof decode_queries / sizeof *decode_queries)
+#define N_KEYS (sizeof decode_keys / sizeof *decode_keys)
+#define N_DECODES (N_QUERIES * N_KEYS * (sizeof decode_heads / sizeof *decode_heads))
+
+static struct shape decode_shape(size_t index)
+{
+    size_t heads = index / (N_QUERIES * N_KEYS);
+    return (struct shape){.batch = 1,
+                          .heads = decode_heads[heads].heads,
+                          .kv_heads = decode_heads[heads].kv_heads,
+                          .m = decode_queries[index % N_QUERIES],
+                          .n = decode_keys[index / N_QUERIES % N_KEYS],
+                          .k = decode_heads[heads].head_dim};
+}
+
 size_t shape_default_count(enum suite_kind kind)
 {
+    struct shape unused;
     switch (kind) {
+    case SUITE_PEAK:
+        break;
     case SUITE_MATMUL:
         return N_PRODUCTS;
     case SUITE_LINEAR:
         return N_LAYERS * N_LINEAR_ROWS;
     case SUITE_GEMV:
         return N_LAYERS;
-    default:
-        return 0;
+    case SUITE_ROWS:
+        return row_shape(SIZE_MAX, &unused);
+    case SUITE_ATTENTION:
+        return N_ATTENTIONS;
+    case SUITE_DECODE:
+        return N_DECODES;
     }
+    return 0;
+}
+
+static struct shape layer_shape(size_t m, size_t layer)
+{
+    return (struct shape){.m = m, .n = layers[layer].n, .k = layers[layer].k};
 }
 
 struct shape shape_default(enum suite_kind kind, size_t index)
 {
-    if (kind == SUITE_MATMUL)
+    struct shape shape = {0};
+    switch (kind) {
+    case SUITE_PEAK:
+        break;
+    case SUITE_MATMUL:
         return (struct shape){.m = products[index].m, .n = products[index].n, .k = products[index].k};
-    size_t layer = index % N_LAYERS, m = kind == SUITE_LINEAR ? linear_rows[index / N_LAYERS] : 1;
-    return (struct shape){.m = m, .n = layers[layer].n, .k = layers[layer].k};
+    case SUITE_LINEAR:
+        return layer_shape(linear_rows[index / N_LAYERS], index % N_LAYERS);
+    case SUITE_GEMV:
+        return layer_shape(1, index);
+    case SUITE_ROWS:
+        row_shape(index, &shape);
+        break;
+    case SUITE_ATTENTION:
+        return attentions[index];
+    case SUITE_DECODE:
+        return decode_shape(index);
+    }
+    return shape;
 }
 
 /* ---- random --------------------------------------------------------------------------------- */
@@ -152,8 +325,27 @@ static size_t random_size(uint64_t *state, size_t most)
     return (size_t)exp(unit * log((double)most + 1.0));
 }
 
+static struct shape random_attention(enum suite_kind kind, uint64_t *state)
+{
+    struct shape s = {.batch = 1, .k = 8 * random_size(state, 32)};
+    s.kv_heads = random_size(state, RANDOM_HEADS);
+    s.heads = s.kv_heads * random_size(state, 4);
+    s.m = random_size(state, kind == SUITE_DECODE ? 16 : RANDOM_SIZE);
+    s.n = random_size(state, kind == SUITE_DECODE ? 16 * RANDOM_SIZE : RANDOM_SIZE);
+    s.causal = s.m <= s.n && random_size(state, 2) == 1;
+    return s;
+}
+
 struct shape shape_random(enum suite_kind kind, uint64_t *state)
 {
-    size_t m = random_size(state, RANDOM_SIZE), n = random_size(state, RANDOM_SIZE);
-    return (struct shape){.m = kind == SUITE_GEMV ? 1 : m, .n = n, .k = random_size(state, RANDOM_SIZE)};
+    if (kind == SUITE_ATTENTION || kind == SUITE_DECODE)
+        return random_attention(kind, state);
+    struct shape s = {.m = random_size(state, RANDOM_SIZE), .n = random_size(state, RANDOM_SIZE)};
+    if (kind == SUITE_ROWS)
+        s.function = (enum row_function)(next_random(state) % N_ROW_FUNCTIONS);
+    else
+        s.k = random_size(state, RANDOM_SIZE);
+    if (kind == SUITE_GEMV)
+        s.m = 1;
+    return s;
 }

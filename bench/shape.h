@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum suite_kind { SUITE_PEAK, SUITE_MATMUL, SUITE_LINEAR, SUITE_GEMV };
+enum suite_kind { SUITE_PEAK, SUITE_MATMUL, SUITE_LINEAR, SUITE_GEMV, SUITE_ROWS, SUITE_ATTENTION, SUITE_DECODE };
 
 struct suite {
     const char *name, *description;
@@ -21,11 +21,35 @@ const struct suite *suites_at(size_t index);
 const struct suite *suites_named(const char *name);
 
 /* What a linear layer does to its sums. */
-enum epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_RELU, EPILOGUE_GELU_ERF, EPILOGUE_GELU_TANH, N_EPILOGUES };
+enum epilogue {
+    EPILOGUE_NONE,
+    EPILOGUE_BIAS,
+    EPILOGUE_RELU,
+    EPILOGUE_GELU_ERF,
+    EPILOGUE_GELU_TANH,
+    EPILOGUE_SILU,
+    N_EPILOGUES
+};
+
+enum row_function {
+    ROW_SOFTMAX,
+    ROW_LOG_SOFTMAX,
+    ROW_LAYERNORM,
+    ROW_RMSNORM,
+    ROW_RELU,
+    ROW_GELU_ERF,
+    ROW_GELU_TANH,
+    ROW_SILU,
+    ROW_SWIGLU,
+    N_ROW_FUNCTIONS
+};
 
 struct shape {
-    size_t m, n, k; /* rows, columns, depth */
-    int epilogue;
+    size_t m, n, k;                /* rows, columns, depth; queries, keys, head size */
+    size_t batch, heads, kv_heads; /* of attention */
+    enum epilogue epilogue;        /* of a linear layer */
+    enum row_function function;    /* of rows */
+    bool causal;                   /* the queries are the last tokens */
 };
 
 #define SHAPE_TEXT 64

@@ -23,6 +23,7 @@ struct setting {
     impl_set impls;
     heed_context *context;
     const struct loops *loops;
+    size_t done;    /* shapes, also of earlier settings */
     double nominal; /* seconds of the multiply-add loop's call so far, 0: not known */
 };
 
@@ -66,6 +67,8 @@ static bool enter(struct contest *c, const struct library *library)
     enum outcome outcome = library->open(library, impl);
     if (outcome != OUTCOME_UNABLE)
         c->count++;
+    else if (impl->state && impl->close)
+        impl->close(impl->state);
     return outcome == OUTCOME_UNABLE || (outcome == OUTCOME_READY && check_result(c, impl));
 }
 
@@ -105,8 +108,12 @@ static bool time_impls(struct contest *c, struct setting *setting, struct report
     struct limit limit;
     struct timed timed[1 + N_LIBRARIES_MOST];
     const struct problem *p = &c->problem;
-    if (!limit_init_binding(&limit, setting->loops, setting->threads, p->flops, p->bytes))
+    if (!limit_init_binding(&limit, p->memory, setting->loops, setting->threads, p->flops, p->bytes))
         return false;
+    if (p->suite->kind == SUITE_ROWS && limit.kind == LIMIT_FMA) {
+        limit.name = "instructions";
+        limit.unit = "Gop/s";
+    }
     timed[0] = (struct timed){.sample = limit_sample, .arg = &limit};
     for (size_t i = 0; i < c->count; i++)
         timed[i + 1] =
@@ -144,6 +151,9 @@ static bool run_shapes(struct setting *setting, struct report *report)
     size_t count = plan->shapes ? plan->n_shapes : shape_default_count(kind);
     for (size_t i = 0; i < count; i++) {
         struct shape shape = plan->shapes ? plan->shapes[i] : shape_default(kind, i);
+        char text[SHAPE_TEXT];
+        shape_print(kind, &shape, text);
+        report_progress(report, ++setting->done, count * plan->n_isas * plan->n_threads, text, setting->threads);
         if (!run_shape(setting, &shape, report))
             return false;
     }
@@ -216,7 +226,7 @@ static bool run_setting(struct setting *setting, struct report *report)
     heed_level_default(&best);
     /* The others choose their instructions themselves. */
     if (!setting->plan->named && strcmp(setting->isa, best) != 0)
-        setting->impls &= IMPL_HEED;
+        setting->impls &= IMPL_OWN;
     setting->loops = limits_loops(setting->isa);
     if (!setting->loops) {
         diag_print("%s: there is no loop for its limits", setting->isa);
@@ -234,12 +244,17 @@ static bool run_setting(struct setting *setting, struct report *report)
     return done;
 }
 
+static bool is_product(enum suite_kind kind)
+{
+    return kind == SUITE_MATMUL || kind == SUITE_LINEAR || kind == SUITE_GEMV;
+}
+
 static void find_libraries(const struct plan *plan)
 {
     for (size_t i = 0; library_at(i); i++) {
         struct library *library = library_at(i);
         char about[LIBRARY_ABOUT] = "";
-        if (!(plan->impls & (IMPL_HEED << i)))
+        if (!(plan->impls & (IMPL_HEED << i)) || (library->products && !is_product(plan->suite->kind)))
             continue;
         library->found = library->find(library, plan->paths[i], about);
         if (*about)
@@ -249,16 +264,32 @@ static void find_libraries(const struct plan *plan)
     }
 }
 
+static void end_libraries(void)
+{
+    for (size_t i = 0; library_at(i); i++)
+        if (library_at(i)->found && library_at(i)->end)
+            library_at(i)->end(library_at(i));
+}
+
+static bool run_settings(const struct plan *plan, struct report *report)
+{
+    size_t done = 0;
+    for (size_t i = 0; i < plan->n_isas; i++)
+        for (size_t t = 0; t < plan->n_threads; t++) {
+            struct setting setting = {
+                .plan = plan, .isa = plan->isas[i], .threads = plan->threads[t], .impls = plan->impls, .done = done};
+            if (!run_setting(&setting, report))
+                return false;
+            done = setting.done;
+        }
+    return true;
+}
+
 bool suites_run(const struct plan *plan, struct report *report)
 {
     if (plan->suite->kind != SUITE_PEAK)
         find_libraries(plan);
-    for (size_t i = 0; i < plan->n_isas; i++)
-        for (size_t t = 0; t < plan->n_threads; t++) {
-            struct setting setting = {
-                .plan = plan, .isa = plan->isas[i], .threads = plan->threads[t], .impls = plan->impls};
-            if (!run_setting(&setting, report))
-                return false;
-        }
-    return true;
+    bool done = run_settings(plan, report);
+    end_libraries();
+    return done;
 }

@@ -13,6 +13,7 @@
 /* Bit i: library i. */
 typedef unsigned impl_set;
 #define IMPL_HEED 1u
+#define IMPL_OWN 3u /* and its unfused form */
 #define IMPL_ALL (~0u)
 
 struct plan {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * heed_matmul: each task packs the columns of b that it needs while it multiplies with them.
  *
- * b is read where it lies. With many rows to come, the first tile of each sliver leaves a packed copy
- * behind for the others; a transposed b and a last, narrower panel are packed before.
+ * b is read where it lies; with many rows to come, the first tile of each sliver leaves a packed copy
+ * behind for the others. A transposed b is packed before.
  */
 #include "internal.h"
 
-/* Products whose scratch fits here need no allocation. */
+/* Products whose scratch fits here need no allocation; b of that size and few rows no plan either. */
 #define SMALL_FLOATS 4096
+#define SMALL_ROWS 256
 
 /* Steps of k at once, where c may hold sums meanwhile. */
 #define MOST_K 1024
@@ -15,10 +16,6 @@
 /* Rows of a task: its part of a stays in L2. Packing a transposed b wants more rows to pay for it. */
 #define MOST_ROWS 192
 #define MOST_ROWS_TRANSPOSED 768
-
-/* A packed copy pays for so many rows, where b does not fit L1 anyway. */
-#define LEAST_COPIED_ROWS 32
-#define LEAST_COPIED_FLOATS 8192
 
 /* Rows that a task has at least. */
 #define LEAST_ROWS 48
@@ -34,7 +31,6 @@ struct matmul {
     struct heed_epilogue epilogue;
     struct heed_cut cut;
     size_t sliver; /* columns of b that are packed at once */
-    bool copies;   /* b in place is packed on the first pass */
     float *scratch;
     size_t sliver_floats, worker_floats;
 };
@@ -49,16 +45,11 @@ static void plan(const struct heed_context *context, struct matmul *mm)
 {
     size_t parts = mm->epilogue.beta == 0.0f ? heed_ceil_div(mm->k, MOST_K) : 1;
     size_t most_rows = mm->transpose_b ? MOST_ROWS_TRANSPOSED : MOST_ROWS;
-    mm->kernels = context->kernels;
     mm->cut.rows = heed_ceil_div(mm->m, heed_ceil_div(mm->m, most_rows));
     mm->cut.depth = parts > 1 ? heed_pad(heed_ceil_div(mm->k, parts)) : mm->k;
     heed_cut(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
     mm->sliver = heed_sliver(mm->kernels, mm->cut.rows);
-    mm->copies =
-        !mm->transpose_b && mm->cut.rows >= LEAST_COPIED_ROWS && heed_times(mm->n, mm->k) >= LEAST_COPIED_FLOATS;
-    size_t packed_cols = mm->transpose_b || mm->copies ? mm->sliver : mm->n % HEED_PANEL != 0 ? HEED_PANEL : 0;
-    size_t width = heed_pad(mm->n);
-    packed_cols = packed_cols < width ? packed_cols : width;
+    size_t packed_cols = mm->sliver < heed_pad(mm->n) ? mm->sliver : heed_pad(mm->n);
     mm->sliver_floats = whole_lines(heed_times(packed_cols, mm->cut.depth));
     mm->worker_floats =
         whole_lines(heed_plus(mm->sliver_floats, mm->transpose_a ? heed_times(mm->cut.rows, mm->cut.depth) : 0));
@@ -99,7 +90,8 @@ heed_status heed_matmul_workspace(const heed_context *context, heed_transpose tr
         return status;
     if (check_transpose(transpose_a) != HEED_OK || check_transpose(transpose_b) != HEED_OK)
         return HEED_ERR_ENUM;
-    struct matmul mm = {.transpose_a = transpose_a == HEED_TRANSPOSE,
+    struct matmul mm = {.kernels = resolved->kernels,
+                        .transpose_a = transpose_a == HEED_TRANSPOSE,
                         .transpose_b = transpose_b == HEED_TRANSPOSE,
                         .m = m,
                         .n = n,
@@ -114,14 +106,14 @@ struct part {
     const float *a;
     size_t lda;
     float *sliver;
-    struct heed_epilogue epilogue;
+    const struct heed_epilogue *epilogue;
 };
 
 static void multiply(const struct part *part, size_t j, size_t cols, const struct heed_panels *b)
 {
     const struct matmul *mm = part->mm;
     mm->kernels->gemm(part->rows, cols, part->depth, part->a, part->lda, b, mm->c + part->i * mm->ldc + j, mm->ldc,
-                      &part->epilogue);
+                      part->epilogue);
 }
 
 static void multiply_packed(const struct part *part, size_t j, size_t cols)
@@ -136,14 +128,9 @@ static void multiply_packed(const struct part *part, size_t j, size_t cols)
 static void multiply_in_place(const struct part *part)
 {
     const struct matmul *mm = part->mm;
-    size_t whole = part->cols / HEED_PANEL * HEED_PANEL;
     struct heed_panels panels = heed_panels_in_place(mm->b + part->p * mm->ldb + part->j, mm->ldb);
-    if (mm->copies)
-        panels.copy = part->sliver;
-    if (whole > 0)
-        multiply(part, part->j, whole, &panels);
-    if (whole < part->cols)
-        multiply_packed(part, part->j + whole, part->cols - whole);
+    panels.copy = part->sliver;
+    multiply(part, part->j, part->cols, &panels);
 }
 
 static void run_part(struct part *part, float *scratch)
@@ -152,10 +139,11 @@ static void run_part(struct part *part, float *scratch)
     part->sliver = scratch;
     part->a = mm->a + part->i * mm->lda + part->p;
     part->lda = mm->lda;
-    part->epilogue = (struct heed_epilogue){.kind = HEED_EPILOGUE_STORE};
+    struct heed_epilogue epilogue = {.kind = HEED_EPILOGUE_STORE};
     if (part->p + part->depth == mm->k)
-        part->epilogue = mm->epilogue;
-    part->epilogue.accumulate = part->p > 0;
+        epilogue = mm->epilogue;
+    epilogue.accumulate = part->p > 0;
+    part->epilogue = &epilogue;
     if (mm->transpose_a && part->depth > 0) {
         float *rows = scratch + mm->sliver_floats;
         mm->kernels->transpose(part->depth, part->rows, mm->a + part->p * mm->lda + part->i, mm->lda, rows,
@@ -189,36 +177,59 @@ static void scale_only(const struct matmul *mm)
     mm->kernels->gemm(mm->m, mm->n, 0, heed_nothing, 0, &nothing, mm->c, mm->ldc, &mm->epilogue);
 }
 
-heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a, heed_transpose transpose_b, size_t m,
-                        size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b, size_t ldb,
-                        float beta, float *c, size_t ldc, const heed_workspace *workspace)
+/* Strides of small products, so that no sum of sizes overflows. */
+#define SMALL_STRIDE 65536
+
+static bool is_apart(const float *c, size_t c_floats, const float *p, size_t floats)
 {
-    struct heed_context fallback;
-    const struct heed_context *resolved;
-    struct heed_operands operands;
-    heed_operands_begin(&operands, heed_context_resolve(context, &fallback, &resolved));
-    heed_require(&operands, check_transpose(transpose_a) == HEED_OK, HEED_ERR_ENUM);
-    heed_require(&operands, check_transpose(transpose_b) == HEED_OK, HEED_ERR_ENUM);
-    bool ta = transpose_a == HEED_TRANSPOSE, tb = transpose_b == HEED_TRANSPOSE, empty = m == 0 || n == 0;
+    uintptr_t c_begin = (uintptr_t)c, begin = (uintptr_t)p;
+    return c_begin >= begin + floats * sizeof *p || begin >= c_begin + c_floats * sizeof *c;
+}
+
+/* Whether the product is small and all its arguments are right. The others, right or wrong, take the
+ * way by the table of operands, which says what is wrong; it takes as long as a product of 8 x 8 x 8. */
+static bool is_small(const struct matmul *mm)
+{
+    bool sizes = !mm->transpose_a && !mm->transpose_b && mm->m - 1 < SMALL_ROWS && mm->n - 1 < SMALL_FLOATS &&
+                 mm->k - 1 < SMALL_FLOATS && (mm->n + HEED_PANEL - 1) / HEED_PANEL * HEED_PANEL * mm->k <= SMALL_FLOATS;
+    bool strides = mm->lda >= mm->k && mm->ldb >= mm->n && mm->ldc >= mm->n && mm->lda <= SMALL_STRIDE &&
+                   mm->ldb <= SMALL_STRIDE && mm->ldc <= SMALL_STRIDE;
+    bool pointers = mm->a && mm->b && mm->c && ((uintptr_t)mm->a | (uintptr_t)mm->b | (uintptr_t)mm->c) % 4 == 0;
+    if (!sizes || !strides || !pointers)
+        return false;
+    size_t c_floats = (mm->m - 1) * mm->ldc + mm->n;
+    return is_apart(mm->c, c_floats, mm->a, (mm->m - 1) * mm->lda + mm->k) &&
+           is_apart(mm->c, c_floats, mm->b, (mm->k - 1) * mm->ldb + mm->n);
+}
+
+/* On the calling thread, without a plan. */
+static void multiply_small(const struct heed_kernels *kernels, const struct matmul *mm)
+{
+    float edge[SMALL_FLOATS];
+    struct heed_panels b = heed_panels_in_place(mm->b, mm->ldb);
+    b.copy = edge;
+    b.near = true;
+    kernels->gemm(mm->m, mm->n, mm->k, mm->a, mm->lda, &b, mm->c, mm->ldc, &mm->epilogue);
+}
+
+/* Not inlined, so that small products do not set up its frame. */
+__attribute__((noinline)) static heed_status multiply_planned(const struct heed_context *context, struct matmul *mm,
+                                                              const heed_workspace *workspace)
+{
+    size_t m = mm->m, n = mm->n, k = mm->k;
+    bool ta = mm->transpose_a, tb = mm->transpose_b, empty = m == 0 || n == 0;
     size_t depth = empty ? 0 : k;
-    heed_read(&operands, a, sizeof *a, ta ? depth : m, ta ? m : depth, lda, 0);
-    heed_read(&operands, b, sizeof *b, tb ? n : depth, tb ? depth : n, ldb, 0);
-    heed_write(&operands, c, sizeof *c, m, n, ldc, 0);
+    struct heed_operands operands;
+    heed_operands_begin(&operands, HEED_OK);
+    heed_read(&operands, mm->a, sizeof *mm->a, ta ? depth : m, ta ? m : depth, mm->lda, 0);
+    heed_read(&operands, mm->b, sizeof *mm->b, tb ? n : depth, tb ? depth : n, mm->ldb, 0);
+    heed_write(&operands, mm->c, sizeof *mm->c, m, n, mm->ldc, 0);
     if (operands.status != HEED_OK)
         return operands.status;
-    struct matmul mm = {.transpose_a = ta, .transpose_b = tb, .m = m, .n = n, .k = alpha == 0.0f ? 0 : depth};
-    mm.epilogue = (struct heed_epilogue){.kind = HEED_EPILOGUE_SCALE, .alpha = alpha, .beta = beta};
-    if (alpha == 1.0f && beta == 0.0f)
-        mm.epilogue.kind = HEED_EPILOGUE_STORE;
-    mm.a = a;
-    mm.b = b;
-    mm.lda = lda;
-    mm.ldb = ldb;
-    mm.c = c;
-    mm.ldc = ldc;
+    mm->k = mm->epilogue.alpha == 0.0f ? 0 : depth;
     if (!empty)
-        plan(resolved, &mm);
-    size_t parts = workspace ? most_scratch_parts(resolved, &mm) : scratch_parts(resolved, &mm);
+        plan(context, mm);
+    size_t parts = workspace ? most_scratch_parts(context, mm) : scratch_parts(context, mm);
     size_t bytes = heed_scratch_total(parts);
     heed_require(&operands, bytes <= PTRDIFF_MAX, HEED_ERR_OVERFLOW);
     heed_status status = heed_operands_check(&operands, workspace, bytes);
@@ -228,14 +239,46 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     float small[SMALL_FLOATS];
     const heed_workspace on_stack = {small, sizeof small};
     struct heed_scratch scratch;
-    status = heed_scratch_open(&scratch, resolved, bytes <= sizeof small ? &on_stack : workspace, bytes);
+    status = heed_scratch_open(&scratch, context, bytes <= sizeof small ? &on_stack : workspace, bytes);
     if (status != HEED_OK)
         return status;
-    mm.scratch = heed_scratch_take(&scratch, bytes / sizeof(float), sizeof(float));
-    if (mm.k == 0)
-        scale_only(&mm);
+    mm->scratch = heed_scratch_take(&scratch, bytes / sizeof(float), sizeof(float));
+    if (mm->k == 0)
+        scale_only(mm);
     else
-        heed_run(resolved, mm.cut.tasks, (double)m * (double)n * (double)k, run_task, &mm);
+        heed_run(context, mm->cut.tasks, (double)m * (double)n * (double)k, run_task, mm);
     heed_scratch_close(&scratch);
+    return HEED_OK;
+}
+
+heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a, heed_transpose transpose_b, size_t m,
+                        size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b, size_t ldb,
+                        float beta, float *c, size_t ldc, const heed_workspace *workspace)
+{
+    struct heed_context fallback;
+    const struct heed_context *resolved;
+    heed_status status = heed_context_resolve(context, &fallback, &resolved);
+    if (status != HEED_OK)
+        return status;
+    if (check_transpose(transpose_a) != HEED_OK || check_transpose(transpose_b) != HEED_OK)
+        return HEED_ERR_ENUM;
+    struct matmul mm = {.kernels = resolved->kernels,
+                        .transpose_a = transpose_a == HEED_TRANSPOSE,
+                        .transpose_b = transpose_b == HEED_TRANSPOSE,
+                        .m = m,
+                        .n = n,
+                        .k = k,
+                        .a = a,
+                        .b = b,
+                        .lda = lda,
+                        .ldb = ldb,
+                        .c = c,
+                        .ldc = ldc,
+                        .epilogue = {.kind = HEED_EPILOGUE_SCALE, .alpha = alpha, .beta = beta}};
+    if (alpha == 1.0f && beta == 0.0f)
+        mm.epilogue.kind = HEED_EPILOGUE_STORE;
+    if (alpha == 0.0f || workspace || !is_small(&mm))
+        return multiply_planned(resolved, &mm, workspace);
+    multiply_small(mm.kernels, &mm);
     return HEED_OK;
 }

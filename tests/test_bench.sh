@@ -4,6 +4,7 @@
 set -u
 
 bench=${HEED_BENCH:-bench/heed-bench}
+bench_source=$(dirname "$0")/../bench
 unset HEED_ISA
 columns=suite,shape,isa,threads,impl,seconds,rate,unit,limit,percent
 
@@ -60,7 +61,7 @@ rows() {
             NR == 1 { next }
             NF != 10 || $1 != suite || (shape != "" && $2 != shape) { exit bad = 1 }
             $4 + 0 < 1 || $6 + 0 <= 0 || $7 + 0 <= 0 { exit bad = 1 }
-            $8 !~ /^(GFLOP|GB)\/s$/ || $9 !~ /^(fma|L1|L2|L3|DRAM)$/ { exit bad = 1 }
+            $8 !~ /^(GFLOP|Gop|GB)\/s$/ || $9 !~ /^(fma|instructions|L1|L2|L3|DRAM)$/ { exit bad = 1 }
             $10 !~ /^[0-9]+\.[0-9]+$/ || $10 + 0 <= 0 { exit bad = 1 }
             END { exit bad || NR < 2 }' "$csv"
 }
@@ -99,14 +100,74 @@ run linear 7x33x20+gelu-erf
 run linear 3x5x7 --threads 1 --impl heed --isa all
 expect "--impl leaves out the others" only_impl heed
 run gemv 1x48x32 --threads 1
+for function in softmax log-softmax layernorm rmsnorm relu gelu-erf gelu-tanh silu swiglu; do
+    run rows $function:3x21 --threads 1
+done
+run attention 1x2x7x9x8 --threads 1
+expect "the unfused form is among the rows" has_impl unfused
+run attention 2x4/2x9x9x16+causal
+run decode 1x4/2x3x40x16+causal --threads 1
+for suite in linear gemv rows attention decode; do
+    run $suite "" --threads 1 --impl heed --random 2
+done
 run matmul "" --threads 1 --impl heed --random 3 --seed 7
 expect "--random gives so many rows" has_rows 3
+expect "--random lists the worst" test "$(grep -c '^#   [0-9.]* % of ' "$out")" -eq 3
 cp "$csv" "$work/first.csv"
 run matmul "" --threads 1 --impl heed --random 3 --seed 7
 same_shapes() {
     test "$(cut -d, -f2 "$csv")" = "$(cut -d, -f2 "$work/first.csv")"
 }
 expect "--seed gives the same shapes again" same_shapes
+run matmul "" --threads 1 --impl heed --random 3 --worst 1
+expect "--worst lists so many" test "$(grep -c '^#   [0-9.]* % of ' "$out")" -eq 1
+
+# ---- summary -----------------------------------------------------------------------------------------
+
+# Two shapes, of which the second one reaches 50 % of the limit and is half as fast as a peer.
+made_csv() {
+    echo "$columns"
+    echo 'linear,8x8x8,avx2,1,heed,1e-6,1,GFLOP/s,fma,90.00'
+    echo 'linear,8x8x8,avx2,1,unfused,1e-6,1,GFLOP/s,fma,99.00'
+    echo 'linear,8x8x9,avx2,1,heed,1e-6,1,GFLOP/s,fma,50.00'
+    echo 'linear,8x8x9,avx2,1,mkl,1e-6,1,GFLOP/s,fma,100.00'
+}
+made_csv >"$work/made.csv"
+
+summarize() {
+    sh "$bench_source/summary" "$@" "$work/made.csv" >"$out" 2>"$err"
+    status=$?
+}
+
+summarize
+expect "summary without targets succeeds" test "$status" -eq 0
+expect "summary has geometric means" grep -q '2 shapes, 67.1 % of the limit, 0.500 times the best peer' "$out"
+summarize --limit 60 --worst 0
+expect "summary --limit fails" test "$status" -eq 1
+expect "summary --limit lists what is below" test "$(grep -c 'below target' "$out")" -eq 1
+summarize --peer 0.4 --shape '9$'
+expect "summary --peer succeeds where it is met" test "$status" -eq 0
+summarize --nonsense
+expect "summary with a wrong option" one_line 2 'no such option'
+
+# ---- Python libraries --------------------------------------------------------------------------------
+
+# python ANSWER: an interpreter that knows no more than how to greet and to answer requests to open.
+python() {
+    printf '#!/bin/sh\necho hello fake\nwhile read -r name rest; do echo "%s"; done\n' "$1" >"$work/python"
+    chmod +x "$work/python"
+}
+
+run matmul 8x8x8 --threads 1 --python "$work/absent"
+expect "an interpreter that is not there" grep -q '^# torch: .*No such file' "$out"
+python unable
+run matmul 8x8x8 --threads 1 --python "$work/python"
+expect "an interpreter that is" grep -q '^# torch: fake' "$out"
+expect "a library that is unable is left out" test "$(grep -c ',torch,' "$csv")" -eq 0
+python 'error broken'
+"$bench" matmul --shape 8x8x8 --threads 1 --python "$work/python" >"$out" 2>"$err"
+status=$?
+expect "a library that fails" one_line 1 'torch: broken'
 
 # ---- help and wrong command lines ------------------------------------------------------------------
 
@@ -135,9 +196,14 @@ refuse 'expected a number' matmul --seconds 0
 refuse 'expected a number' matmul --seconds nan
 refuse 'expected a number' matmul --random 0
 refuse 'needs --random' matmul --seed 1
+refuse 'expected a number' matmul --worst -1
 refuse 'do not go together' matmul --shape 8x8x8 --random 1
 refuse 'neither' peak --shape 8x8x8
 refuse 'expected 1xNxK' gemv --shape 2x8x8
+refuse 'expected FUNCTION' rows --shape 8x8
+refuse 'expected FUNCTION' rows --shape soft:8x8
+refuse 'expected BATCHxHEADS' attention --shape 1x4/3x8x8x8
+refuse 'expected BATCHxHEADS' decode --shape 1x4x8x8x8+nonsense
 refuse 'expected MxNxK' linear --shape 8x8x8+nonsense
 refuse 'expected MxNxK' matmul --shape 8x8x8+bias
 

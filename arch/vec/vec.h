@@ -37,6 +37,14 @@
 #define HEED_UNROLL _Pragma("GCC unroll 32")
 #endif
 
+/* For loops that unroll into thousands of vector operations: UBSan's checks of each would take the
+ * compiler minutes. AddressSanitizer stays. */
+#if defined(__clang__)
+#define HEED_UNCHECKED __attribute__((no_sanitize("undefined")))
+#else
+#define HEED_UNCHECKED __attribute__((no_sanitize_undefined))
+#endif
+
 /* Asks for a cache line, which need not exist. */
 #define HEED_PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
 #define HEED_PREFETCH_L2(p) __builtin_prefetch((p), 0, 2)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""ONNX Runtime: a model of one or two nodes, with weights as constants so that it packs them."""
+
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+VERSION = f"ONNX Runtime {onnxruntime.__version__}"
+
+CONTRIB = "com.microsoft"
+ERROR_ONLY = 3
+
+
+class Graph:
+    """A model that grows node by node."""
+
+    def __init__(self):
+        self.nodes, self.inputs, self.constants, self.feeds = [], [], [], {}
+
+    def input(self, name, values):
+        kind = TensorProto.INT32 if values.dtype == np.int32 else TensorProto.FLOAT
+        self.inputs.append(helper.make_tensor_value_info(name, kind, values.shape))
+        self.feeds[name] = values
+        return name
+
+    def constant(self, name, values):
+        self.constants.append(numpy_helper.from_array(values, name))
+        return name
+
+    def node(self, kind, inputs, domain="", **attributes):
+        name = f"t{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, inputs, [name], domain=domain, **attributes))
+        return name
+
+    def model(self, output, shape):
+        result = helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)
+        graph = helper.make_graph(self.nodes, "bench", self.inputs, [result], self.constants)
+        imports = [helper.make_opsetid("", 20), helper.make_opsetid(CONTRIB, 1)]
+        return helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString()
+
+
+class Task:
+    """A session whose operands and result stay where they are."""
+
+    def __init__(self, graph, output, shape, threads):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = ERROR_ONLY
+        self._session = onnxruntime.InferenceSession(
+            graph.model(output, shape), options, providers=["CPUExecutionProvider"]
+        )
+        self._binding = self._session.io_binding()
+        for name, values in graph.feeds.items():
+            self._binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(values))
+        self._out = onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, np.float32)
+        self._binding.bind_ortvalue_output(output, self._out)
+
+    def call(self):
+        self._session.run_with_iobinding(self._binding)
+
+    def result(self):
+        return self._out.numpy().reshape(-1)
+
+
+def activate(graph, function, x):
+    if function == "relu":
+        return graph.node("Relu", [x])
+    if function == "gelu-erf":
+        return graph.node("Gelu", [x])
+    if function == "gelu-tanh":
+        return graph.node("Gelu", [x], approximate="tanh")
+    if function == "silu":
+        return graph.node("QuickGelu", [x], CONTRIB, alpha=1.0)
+    return x
+
+
+def product(p):
+    graph = Graph()
+    a = graph.input("a", p.operands[0].reshape(p.m, p.k))
+    b = p.operands[1].reshape(p.k, p.n)
+    b = graph.input("b", b) if p.suite == "matmul" else graph.constant("b", b)
+    y = graph.node("MatMul", [a, b])
+    if p.epilogue:
+        y = graph.node("Add", [y, graph.constant("bias", p.operands[2])])
+        y = activate(graph, p.epilogue, y)
+    return Task(graph, y, [p.m, p.n], p.threads)
+
+
+def rows(p):
+    graph = Graph()
+    x = graph.input("x", p.operands[0].reshape(p.m, p.n))
+    if p.function == "softmax":
+        y = graph.node("Softmax", [x], axis=-1)
+    elif p.function == "log-softmax":
+        y = graph.node("LogSoftmax", [x], axis=-1)
+    elif p.function == "layernorm":
+        scale, shift = graph.constant("scale", p.operands[1]), graph.constant("shift", p.operands[2])
+        y = graph.node("LayerNormalization", [x, scale, shift], axis=-1, epsilon=1e-5)
+    elif p.function == "rmsnorm":
+        scale = graph.constant("scale", p.operands[1])
+        y = graph.node("SimplifiedLayerNormalization", [x, scale], axis=-1, epsilon=1e-5)
+    elif p.function == "swiglu":
+        up = graph.input("up", p.operands[1].reshape(p.m, p.n))
+        y = graph.node("Mul", [activate(graph, "silu", x), up])
+    else:
+        y = activate(graph, p.function, x)
+    return Task(graph, y, [p.m, p.n], p.threads) if y != x else None
+
+
+def grouped_attention(p, graph, q, k, v):
+    lengths = graph.constant("lengths", np.full(p.batch, p.n - 1, dtype=np.int32))
+    total = graph.constant("total", np.array(p.n, dtype=np.int32))
+    heads = {"num_heads": p.heads, "kv_num_heads": p.kv_heads}
+    return graph.node("GroupQueryAttention", [q, k, v, "", "", lengths, total], CONTRIB, **heads)
+
+
+def attention(p):
+    """MultiHeadAttention; GroupQueryAttention, which is causal only, where heads share keys."""
+    grouped = p.heads != p.kv_heads
+    if (p.causal and p.m != p.n) or (grouped and (not p.causal or p.suite == "decode")):
+        return None
+    graph = Graph()
+    keys = p.key_shape() if p.suite == "decode" else (p.batch, p.n, p.kv_heads * p.k)
+    q = graph.input("q", p.operands[0].reshape(p.batch, p.m, p.heads * p.k))
+    k, v = (graph.input(name, p.operands[i].reshape(keys)) for i, name in ((1, "k"), (2, "v")))
+    if grouped:
+        y = grouped_attention(p, graph, q, k, v)
+    else:
+        heads = {"num_heads": p.heads, "unidirectional": int(p.causal)}
+        y = graph.node("MultiHeadAttention", [q, k, v], CONTRIB, **heads)
+    return Task(graph, y, [p.batch, p.m, p.heads * p.k], p.threads)
+
+
+def prepare(problem):
+    """A task, or None where ONNX Runtime has no such operator."""
+    if problem.suite == "rows":
+        return rows(problem)
+    if problem.suite in ("attention", "decode"):
+        return attention(problem)
+    return product(problem)
