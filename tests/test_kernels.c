@@ -223,8 +223,8 @@ static void sweep_packing(void)
 
 /* ---- rows ---- */
 
-/* One more than the rows that any table reduces at once. */
-enum { ROWS_AT_MOST = 5 };
+/* All sizes of groups that tables reduce at once, 4 + 2 + 1. */
+enum { ROWS_AT_MOST = 7 };
 
 struct row_case {
     size_t rows, cols, gap, align;
@@ -495,7 +495,8 @@ static const struct {
 
 static void sweep_row_kernel(size_t index)
 {
-    static const size_t edges[] = {255, 256, 257, 511, 513, 1000, 4095, 4096, 4097, 8191, 8192, 8193, 9000};
+    static const size_t edges[] = {255,  256,  257,  511,  513,  768,  769,  1000, 1535, 1536,
+                                   1537, 3072, 3073, 4095, 4096, 4097, 8191, 8192, 8193, 9000};
     for (size_t cols = 1; cols <= sweep_end(); cols++) {
         for (size_t rows = 0; rows <= ROWS_AT_MOST; rows++)
             for (int at_end = 0; at_end <= 1; at_end++)
@@ -505,6 +506,9 @@ static void sweep_row_kernel(size_t index)
             check_rows(&(struct row_case){2, cols, align % 3, align, 0, 0}, row_kernels[index].name,
                        row_kernels[index].run);
     }
+    for (size_t align = 1; align < 16; align += step(1, 5)) /* long enough for stores to be aligned */
+        check_rows(&(struct row_case){3, 250 + 3 * align, align % 3, align, 0, 0}, row_kernels[index].name,
+                   row_kernels[index].run);
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         check_rows(&(struct row_case){ROWS_AT_MOST, edges[i], i % 2, 0, i & 1, i % 3 == 0}, row_kernels[index].name,
                    row_kernels[index].run);
