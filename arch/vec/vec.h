@@ -6,7 +6,8 @@
  * Micro-kernel      GEMM_TILES(X): X(rows, vectors) for every height from 1 to GEMM_TALLEST, with the most
  *                   vectors, up to GEMM_WIDEST, whose accumulators still lie in registers. GEMM_MR: the height
  *                   where there are many rows. GEMM_NARROWEST: the least of the vectors. GEMM_PREFETCH:
- *                   steps of k that b is asked for ahead, or 0
+ *                   steps of k that b is asked for ahead, or 0. GEMM_BY_LANE: 1 where
+ *                   vf_fma_lane(a, lane, b, c) = a[lane] b + c is one instruction
  * Memory            vf_load, vf_store: VF_LEN floats, any alignment. vf_load_n(p, n, fill) and
  *                   vf_store_n(p, v, n): the first n <= VF_LEN lanes; no other byte is touched
  * Arithmetic        vf_set1 vf_add vf_sub vf_mul vf_div vf_sqrt, all correctly rounded.
@@ -44,6 +45,9 @@
 #else
 #define HEED_UNCHECKED __attribute__((no_sanitize_undefined))
 #endif
+
+/* Keeps the compiler from moving loads of later steps up, where they cost registers that there are not. */
+#define HEED_KEEP_ORDER() __asm__ volatile("")
 
 /* Asks for a cache line, which need not exist. */
 #define HEED_PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
