@@ -596,12 +596,12 @@ typedef struct heed_attention_args {
 /* What kv_lengths, causal and window mask is neither computed nor read; what a mask tensor masks has weight
  * 0 and cannot leak, be it NaN. A query without a key to see gives zeros, in the maps too, and without a sink
  * -inf in log_sum_exp. Otherwise NaN in a score, a +inf score, or scores that are all -inf make the row NaN
- * (the last only without a sink, and with -inf in log_sum_exp). Outputs overlap no input and not each
- * other. map columns from the sequence's own number of keys on are set to 0.
- * The canonical order (blocks of 256 keys, base-2 weights) and the bound are in doc/design.md.
- * Workspace: packed keys, and values where value_dim is no multiple of 16, but for a cache; for each thread 16 rows
- * of a key block and of the output, with mean_map and no map also of seq_kv; and where there are fewer runs of
- * query rows than threads, for each of those rows value_dim + 16 floats for every 256 keys. */
+ * (the last only without a sink, and with -inf in log_sum_exp); a softcap makes infinite scores finite. Outputs overlap
+ * no input and not each other. map columns from the sequence's own number of keys on are set to 0. The canonical order
+ * (blocks of 256 keys, base-2 weights) and the bound are in doc/design.md. Workspace: packed keys, and values where
+ * value_dim is no multiple of 16, but for a cache; for each thread 16 rows of a key block and of the output, with
+ * mean_map and no map also of seq_kv; and where there are fewer runs of query rows than threads, for each of those rows
+ * value_dim + 16 floats for every 256 keys. */
 HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
                                     const heed_workspace *workspace);
 HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,
@@ -705,12 +705,16 @@ typedef struct heed_mha_args {
     float *y; /* [tokens][d_out]; may be x or residual */
     size_t ldy;
     heed_heads_out map;
+    size_t window_left, window_right; /* these as in heed_attention_args */
+    float softcap;
+    const float *slopes, *sinks;
+    heed_heads_out mean_map;
 } heed_mha_args;
 
 #define HEED_MHA_ARGS_INIT                                                                                             \
     {                                                                                                                  \
         sizeof(heed_mha_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0},           \
-            HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, 0, 0, 0, 0,                                                               \
+            HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, 0, 0, 0, 0, {0, 0, 0, 0}, HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0,     \
         {                                                                                                              \
             0, 0, 0, 0                                                                                                 \
         }                                                                                                              \

@@ -806,6 +806,11 @@ struct inexact reference_mha(const struct layer_problem *p, const heed_mha_args 
     a.mask = args->mask;
     a.scale = args->scale;
     a.scale_value = args->scale_value;
+    a.window_left = args->window_left;
+    a.window_right = args->window_right;
+    a.softcap = args->softcap;
+    a.slopes = args->slopes;
+    a.sinks = args->sinks;
     size_t tokens = a.q_offsets ? a.q_offsets[a.batch] : a.batch * a.seq_q;
     size_t keys = a.kv_offsets ? a.kv_offsets[a.batch] : a.batch * a.seq_kv;
     struct inexact source = self ? x : memory;

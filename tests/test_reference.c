@@ -864,9 +864,18 @@ static void check_ffn_and_mha(const struct layer_problem *p, const struct packed
     args.y = y;
     args.ldx = args.ld_memory = args.ldy = d;
     args.causal = HEED_CAUSAL_BOTTOM_RIGHT;
-    CHECK(heed_mha(context, &l->attention, &args, NULL) == HEED_OK);
-    check_inexact(n, d, y, d, reference_mha(p, &args, exact_x, inexact_rows(BATCH * KEYS, d, memory, d), nothing),
-                  "cross-attention", worst);
+    float *slopes = buffer(p->n_heads, 1), *sinks = buffer(p->n_heads, 2);
+    fill_uniform(slopes, p->n_heads, -0.5f, 0.5f);
+    fill_uniform(sinks, p->n_heads, -3.0f, 3.0f);
+    for (int shaped = 0; shaped < 2; shaped++) {
+        args.window_left = shaped ? 3 : HEED_UNBOUNDED;
+        args.softcap = shaped ? 2.0f : 0.0f;
+        args.slopes = shaped ? slopes : NULL;
+        args.sinks = shaped ? sinks : NULL;
+        CHECK(heed_mha(context, &l->attention, &args, NULL) == HEED_OK);
+        check_inexact(n, d, y, d, reference_mha(p, &args, exact_x, inexact_rows(BATCH * KEYS, d, memory, d), nothing),
+                      "cross-attention", worst);
+    }
 }
 
 static void check_layer(const struct layer_problem *p, const struct packed_layer *l, double *worst)
