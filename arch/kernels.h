@@ -88,18 +88,32 @@ struct heed_attention_task {
     size_t q_row;
     struct heed_panels k; /* element (p, j): component p of key j */
     struct heed_panels v; /* element (j, d): component d of value j */
-    size_t keys;          /* keys of the sequence; later ones are not read */
-    bool causal;          /* row i sees key j only if j <= i + diagonal */
+    const int32_t *pages; /* with page_keys: page number of every page_keys keys, pages being page_floats apart */
+    size_t page_keys;     /* a multiple of a panel; 0: k and v are whole */
+    size_t page_floats;
+    size_t keys;        /* keys of the sequence; later ones are not read */
+    size_t first_block; /* the first key of the first block that any row sees, or of one before */
+    bool causal;        /* row i sees key j only if j <= i + diagonal */
     ptrdiff_t diagonal;
+    bool windowed; /* row i sees key j only if j >= i + oldest */
+    ptrdiff_t oldest;
+    bool one_position;           /* rows are heads of one query: i is 0 in the two conditions, and for slopes */
+    ptrdiff_t position;          /* of row 0 among the keys, for slopes */
+    const float *slopes, *sinks; /* or NULL; that of row i is head_row * i further */
+    size_t head_row;             /* 0: rows have one head */
     enum heed_mask_kind mask_kind;
     const void *mask; /* of row 0, key 0 */
     size_t mask_row;
     float scale_log2e;
+    float cap, cap_slope; /* cap > 0: z = cap tanh(s cap_slope) in place of s scale_log2e */
     float *out;
     size_t out_row;
+    float *log_sum; /* or NULL */
+    size_t log_sum_row;
     float *map; /* or NULL; map_cols columns, those without weight become 0 */
     size_t map_row, map_cols;
     float *scratch; /* heed_attention_scratch() floats */
+    float *partial; /* for attention_blocks and attention_fold: heed_attention_partial() floats */
 };
 
 /* Floats of scratch for the widest row tile (16 rows) of any table: scores and weights of a key
@@ -109,6 +123,13 @@ static inline size_t heed_attention_scratch(size_t value_dim, size_t keys, bool 
     size_t padded = (value_dim + HEED_PANEL - 1) / HEED_PANEL * HEED_PANEL;
     size_t blocks = map ? (keys + HEED_KEY_BLOCK - 1) / HEED_KEY_BLOCK : 0;
     return 16 * (HEED_KEY_BLOCK + 2 * padded + blocks);
+}
+
+/* Floats of the results of so many key blocks that wait to be folded. */
+static inline size_t heed_attention_partial(size_t rows, size_t value_dim, size_t blocks)
+{
+    size_t padded = (value_dim + HEED_PANEL - 1) / HEED_PANEL * HEED_PANEL;
+    return rows * blocks * (HEED_PANEL + padded);
 }
 
 /* softmax(scale src + mask), or its logarithm. Row r has the mask row (first + r) of head (first + r) /
@@ -165,6 +186,8 @@ struct heed_rotary_task {
  * activate      dst = activation(src); dst may be src
  * activate_gated  dst = activation(src) * up; dst may be src or up
  * attention     one heed_attention_task
+ * attention_blocks  the key blocks of keys begin to end - 1 of a task without a map, each into task->partial
+ * attention_fold    attention, from the partial results of all blocks
  * rotary        one heed_rotary_task
  * sum_rows      dst = rows[0] + rows[1] + ... in that order, n_rows >= 1
  * mean_rows     dst = (src row 0 + row 1 + ...) * factor, in row order from +0
@@ -174,6 +197,7 @@ struct heed_rotary_task {
  * top_k         indices of the k first elements, by NaN, then value, then index; 1 <= k <= cols
  * vexp          y = exp(x); for the tests, which hold it to all floats
  * vlog          y = log(x); for the tests
+ * vtanh         y = tanh(x); for the tests
  * vexp2         y = 2^x for x <= 1, +0 below -126: attention's weight function; for the tests */
 #define HEED_KERNELS(X)                                                                                                \
     X(void, gemm,                                                                                                      \
@@ -191,6 +215,8 @@ struct heed_rotary_task {
       (enum heed_activation_kind activation, size_t rows, size_t cols, const float *src, size_t ld_src,                \
        const float *up, size_t ld_up, float *dst, size_t ld_dst))                                                      \
     X(void, attention, (const struct heed_attention_task *task))                                                       \
+    X(void, attention_blocks, (const struct heed_attention_task *task, size_t begin, size_t end))                      \
+    X(void, attention_fold, (const struct heed_attention_task *task))                                                  \
     X(void, rotary, (const struct heed_rotary_task *task))                                                             \
     X(void, sum_rows, (size_t n_rows, const float *const *rows, size_t cols, float *dst))                              \
     X(void, mean_rows, (size_t rows, size_t cols, const float *src, size_t ld, float factor, float *dst))              \
@@ -201,6 +227,7 @@ struct heed_rotary_task {
     X(void, top_k, (size_t cols, size_t k, const float *src, size_t *index))                                           \
     X(void, vexp, (size_t n, const float *x, float *y))                                                                \
     X(void, vlog, (size_t n, const float *x, float *y))                                                                \
+    X(void, vtanh, (size_t n, const float *x, float *y))                                                               \
     X(void, vexp2, (size_t n, const float *x, float *y))
 
 #define HEED_KERNEL_FIELD(type, name, parameters) type(*name) parameters;

@@ -551,13 +551,28 @@ typedef enum heed_scale {
     HEED_SCALE_VALUE = 1           /* the field scale_value */
 } heed_scale;
 
-/* softmax(scale q k^T + mask) v, head by head (arXiv:1706.03762, section 3.2; grouped heads:
+/* Keys and values of sequences that grow, see below. */
+typedef struct heed_kv_cache heed_kv_cache;
+
+/* A window without an end on that side. */
+#define HEED_UNBOUNDED SIZE_MAX
+
+/* softmax(shape(scale q k^T) + mask) v, head by head (arXiv:1706.03762, section 3.2; grouped heads:
  * arXiv:2305.13245).
  *
  * A batch is either `batch` sequences of seq_q queries and seq_kv keys, or ragged: with q_offsets
  * (batch + 1 entries that do not decrease) the queries of sequence b are rows q_offsets[b] ..
  * q_offsets[b + 1] - 1 of one tensor, q.batch_stride and out.batch_stride are not used, and seq_q
- * is the most that any sequence has. kv_offsets does the same for k, v and seq_kv. */
+ * is the most that any sequence has. kv_offsets does the same for k, v and seq_kv. With a cache keys
+ * and values come from there; k, v and kv_offsets are not used, and seq_kv is the most keys that any sequence has.
+ *
+ * A query has a position among the len keys of its sequence (kv_lengths where given): query i of n is at i with
+ * HEED_CAUSAL_TOP_LEFT, and at i + len - n otherwise. A window lets it see the keys from position -
+ * window_left to position + window_right.
+ *
+ * A score s is scaled; softcap c > 0 makes it c tanh(s / c); slopes (ALiBi, arXiv:2108.12409) add slope[head] *
+ * (key - position); then the mask tensor is added. A sink is a further score in each softmax, which
+ * takes its share of the weights but has no value. */
 typedef struct heed_attention_args {
     size_t struct_size;
     size_t batch, n_heads, n_kv_heads; /* n_heads is a multiple of n_kv_heads: grouped heads */
@@ -571,29 +586,100 @@ typedef struct heed_attention_args {
     heed_mask mask;
     heed_scale scale;
     float scale_value;
-    heed_heads_out map; /* receives the weights, [batch][n_heads][seq_q][seq_kv], if data is not NULL;
-                           row i of a ragged sequence is row i of that sequence's own map, and rows past its end are not
-                           written */
+    heed_heads_out map;               /* receives the weights, [batch][n_heads][seq_q][seq_kv], if data is not NULL;
+                                         row i of a ragged sequence is row i of that sequence's own map, and rows past its end are
+                                         not written */
+    size_t window_left, window_right; /* default HEED_UNBOUNDED */
+    float softcap;                    /* >= 0 and finite; 0: none */
+    const float *slopes;              /* [n_heads], or NULL */
+    const float *sinks;               /* [n_heads], or NULL; -inf is no sink */
+    heed_heads_out log_sum_exp;       /* receives the natural logarithm of each softmax's denominator, sink
+                                         included, [batch][n_heads][seq_q], rows as in map, if data is not NULL */
+    heed_heads_out mean_map;          /* receives the mean of map over the heads, [batch][seq_q][seq_kv], if data is
+                                         not NULL; head_stride is not used */
+    const heed_kv_cache *cache;       /* or NULL */
+    const size_t *cache_sequences;    /* [batch]: the cache's sequence for each of the batch; NULL: the same */
 } heed_attention_args;
 
 #define HEED_ATTENTION_ARGS_INIT                                                                                       \
     {                                                                                                                  \
         sizeof(heed_attention_args), 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, 0,   \
-            0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0}, HEED_SCALE_RSQRT_HEAD_DIM, 0.0f,                     \
-        {                                                                                                              \
-            0, 0, 0, 0                                                                                                 \
-        }                                                                                                              \
+            0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0}, HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, {0, 0, 0, 0},       \
+            HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0                               \
     }
 
-/* What kv_lengths and causal mask is neither computed nor read; what a mask tensor masks has weight
- * 0 and cannot leak, be it NaN. A query without a key to see gives zeros, in the map too. Otherwise
- * NaN in a score, a +inf score, or scores that are all -inf make the row NaN. out and map overlap
- * no input and not each other. map columns from the sequence's own number of keys on are set to 0.
- * The canonical order (blocks of 256 keys, base-2 weights) and the bound are in doc/design.md. */
+/* What kv_lengths, causal and window mask is neither computed nor read; what a mask tensor masks has weight
+ * 0 and cannot leak, be it NaN. A query without a key to see gives zeros, in the maps too, and without a sink
+ * -inf in log_sum_exp. Otherwise NaN in a score, a +inf score, or scores that are all -inf make the row NaN
+ * (the last only without a sink, and with -inf in log_sum_exp); a softcap makes infinite scores finite. Outputs overlap
+ * no input and not each other. map columns from the sequence's own number of keys on are set to 0. The canonical order
+ * (blocks of 256 keys, base-2 weights) and the bound are in doc/design.md. Workspace: packed keys, and values where
+ * value_dim is no multiple of 16, but for a cache; for each thread 16 rows of a key block and of the output, with
+ * mean_map and no map also of seq_kv; and where there are fewer runs of query rows than threads, for each of those rows
+ * value_dim + 16 floats for every 256 keys. */
 HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
                                     const heed_workspace *workspace);
 HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,
                                               size_t *bytes);
+
+/* slopes[i] = 2^(-max_bias (i + 1) / n) for n heads, max_bias being 8 in the original text; where n is no power of
+ * two, the slopes of the power below, and then every other one of twice that many. In double, rounded once;
+ * 0 < max_bias <= 100. */
+HEED_API heed_status heed_alibi_slopes(size_t n_heads, double max_bias, float *slopes);
+
+/* ---- cache of keys and values ---------------------------------------------------------------- */
+
+/* Keys and values of `batch` sequences in the form that attention reads: the bits of heed_attention over a cache are
+ * those over the same keys and values as tensors, however they were appended, paged or not. The
+ * object lies in the caller's memory and needs no destroying; it may be read by many threads at
+ * once, or written by one.
+ *
+ * Without pages every sequence has room for `capacity` keys of its own. With pages, `pages` of them with page_keys keys
+ * each make a pool, and the caller says with heed_kv_cache_set_pages which page holds which keys of a sequence; several
+ * sequences may share pages. */
+typedef struct heed_kv_cache_options {
+    size_t struct_size;
+    size_t batch, n_kv_heads, head_dim, value_dim;
+    size_t capacity;  /* the most keys of a sequence */
+    size_t page_keys; /* a multiple of 16; 0: no pages */
+    size_t pages;     /* at most 2^31 - 1 */
+} heed_kv_cache_options;
+
+#define HEED_KV_CACHE_OPTIONS_INIT                                                                                     \
+    {                                                                                                                  \
+        sizeof(heed_kv_cache_options), 0, 0, 0, 0, 0, 0, 0                                                             \
+    }
+
+HEED_API heed_status heed_kv_cache_bytes(const heed_kv_cache_options *options, size_t *bytes);
+
+/* Makes a cache of empty sequences, without pages in their tables, in memory that is aligned to size_t or better (64
+ * is fastest) and outlives it. */
+HEED_API heed_status heed_kv_cache_create(const heed_kv_cache_options *options, void *memory, size_t bytes,
+                                          heed_kv_cache **cache);
+
+/* Says that keys first * page_keys and on of a sequence lie in pages[0], pages[1], ...; -1 takes a page away, which is
+ * right for keys that no window reaches any more. */
+HEED_API heed_status heed_kv_cache_set_pages(heed_kv_cache *cache, size_t sequence, size_t first, size_t n,
+                                             const int32_t *pages);
+
+/* Appends n keys and values, [n_kv_heads][n] rows each; batch_stride is not used. HEED_ERR_SHAPE where capacity
+ * does not suffice, HEED_ERR_INDEX where a page is missing. Keys in a page that is shared change for all. */
+HEED_API heed_status heed_kv_cache_append(const heed_context *context, heed_kv_cache *cache, size_t sequence, size_t n,
+                                          const heed_heads *k, const heed_heads *v);
+
+/* Forgets the keys of a sequence from `length` on. */
+HEED_API heed_status heed_kv_cache_truncate(heed_kv_cache *cache, size_t sequence, size_t length);
+
+/* Replaces a sequence by a copy of the first `length` keys of another one, perhaps of another cache of the same
+ * n_kv_heads, head_dim and value_dim. The two sequences may not share a page. */
+HEED_API heed_status heed_kv_cache_fork(heed_kv_cache *cache, size_t sequence, const heed_kv_cache *from,
+                                        size_t from_sequence, size_t length);
+
+/* Replaces a sequence by one that shares the pages of the first `length` keys of another one; length is a
+ * multiple of page_keys. */
+HEED_API heed_status heed_kv_cache_share(heed_kv_cache *cache, size_t sequence, size_t from_sequence, size_t length);
+
+HEED_API heed_status heed_kv_cache_length(const heed_kv_cache *cache, size_t sequence, size_t *length);
 
 /* ---- multi-head attention with its projections ---------------------------------------------- */
 
@@ -634,12 +720,16 @@ typedef struct heed_mha_args {
     float *y; /* [tokens][d_out]; may be x or residual */
     size_t ldy;
     heed_heads_out map;
+    size_t window_left, window_right; /* these as in heed_attention_args */
+    float softcap;
+    const float *slopes, *sinks;
+    heed_heads_out mean_map;
 } heed_mha_args;
 
 #define HEED_MHA_ARGS_INIT                                                                                             \
     {                                                                                                                  \
         sizeof(heed_mha_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0},           \
-            HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, 0, 0, 0, 0,                                                               \
+            HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, 0, 0, 0, 0, {0, 0, 0, 0}, HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0,     \
         {                                                                                                              \
             0, 0, 0, 0                                                                                                 \
         }                                                                                                              \

@@ -3,8 +3,16 @@
  */
 #include "internal.h"
 
-/* Query rows of a task: a multiple of every table's tile height (3, 4, 6 and 8). */
+/* Query rows of a task: a multiple of every table's tile height (3, 4, 6 and 8). Where a map of each head is
+ * needed for their mean, it is one tile. */
 #define TASK_ROWS 48
+#define MEAN_TASK_ROWS 16
+
+/* Keys of a task that packs. */
+#define PACK_KEYS 1024
+
+/* With fewer tasks than workers, each is cut into about so many for every worker. */
+#define SPLITS 4
 
 _Static_assert((int)HEED_MASK_NONE == (int)HEED_KIND_UNMASKED && (int)HEED_MASK_ADDITIVE == (int)HEED_KIND_ADDITIVE &&
                    (int)HEED_MASK_BOOLEAN == (int)HEED_KIND_BOOLEAN,
@@ -17,7 +25,9 @@ struct attention {
     struct heed_sequences queries, keys;
     size_t query_rows, key_rows; /* of all sequences */
     bool pack_values;            /* rows of v that are no whole panels are packed too */
-    float scale_log2e;
+    bool heads_as_rows;          /* single queries: the heads of a group are the rows of a task */
+    size_t task_rows, task_heads;
+    float scale_log2e, cap, cap_slope;
 };
 
 /* The same with its scratch. */
@@ -26,29 +36,82 @@ struct attention_run {
     size_t *first_key;  /* [batch + 1]: packed keys before each sequence */
     size_t *first_tile; /* [batch + 1]: query tasks of one head before each sequence */
     float *packed_k, *packed_v;
+    size_t split_keys; /* keys of a part of a task, or 0 */
+    size_t splits, partial_floats;
+    float *partial;
     float *worker_scratch;
     size_t worker_floats;
 };
 
-/* 1 / sqrt(head_dim) and log2(e) rounded once, in double; the division and root are exact to an ulp
- * everywhere. */
-static float scale_times_log2e(const heed_attention_args *args)
+#define LOG2_E 0x1.71547652b82fep0
+
+/* The scale in double; division and root are exact to an ulp everywhere. */
+static double scale_of(const heed_attention_args *args)
 {
-    const double log2e = 0x1.71547652b82fep0;
     if (args->scale == HEED_SCALE_VALUE)
-        return (float)((double)args->scale_value * log2e);
-    return (float)(log2e / heed_root((double)(args->head_dim ? args->head_dim : 1)));
+        return (double)args->scale_value;
+    return 1.0 / heed_root((double)(args->head_dim ? args->head_dim : 1));
 }
 
-/* The keys of sequence b that any of its queries may see. */
+/* 1 / sqrt(head_dim) and log2(e) rounded once. */
+static float scale_times_log2e(const heed_attention_args *args)
+{
+    if (args->scale == HEED_SCALE_VALUE)
+        return (float)((double)args->scale_value * LOG2_E);
+    return (float)(LOG2_E / heed_root((double)(args->head_dim ? args->head_dim : 1)));
+}
+
+static bool is_finite(float x)
+{
+    return x >= -0x1.fffffep127f && x <= 0x1.fffffep127f;
+}
+
+static heed_status set_scale(struct attention *a)
+{
+    a->scale_log2e = scale_times_log2e(&a->args);
+    if (!is_finite(a->scale_log2e) || !(a->args.softcap >= 0.0f))
+        return HEED_ERR_VALUE;
+    if (a->args.softcap > 0.0f) {
+        a->cap = (float)((double)a->args.softcap * LOG2_E);
+        a->cap_slope = (float)(scale_of(&a->args) / (double)a->args.softcap);
+    }
+    return is_finite(a->cap) && is_finite(a->cap_slope) ? HEED_OK : HEED_ERR_VALUE;
+}
+
+/* The cache's sequence for sequence b. */
+static size_t cached_sequence(const struct attention *a, size_t b)
+{
+    return a->args.cache_sequences ? a->args.cache_sequences[b] : b;
+}
+
+/* Keys of sequence b, of which its kv_length may cut some off. */
+static size_t whole_keys(const struct attention *a, size_t b)
+{
+    return a->args.cache ? a->args.cache->length[cached_sequence(a, b)] : heed_sequence_length(&a->keys, b);
+}
+
+static size_t key_count(const struct attention *a, size_t b)
+{
+    return a->args.kv_lengths ? a->args.kv_lengths[b] : whole_keys(a, b);
+}
+
+/* Sequence b's keys up to the last one that any of its queries may see. */
 static size_t keys_in_reach(const struct attention *a, size_t b)
 {
-    size_t keys = heed_sequence_length(&a->keys, b), queries = heed_sequence_length(&a->queries, b);
-    if (a->args.kv_lengths)
-        keys = a->args.kv_lengths[b];
-    if (a->args.causal == HEED_CAUSAL_TOP_LEFT && queries < keys)
-        keys = queries;
-    return keys;
+    size_t keys = key_count(a, b);
+    if (a->args.causal != HEED_CAUSAL_TOP_LEFT)
+        return keys;
+    size_t queries = heed_sequence_length(&a->queries, b);
+    return queries < keys ? queries : keys;
+}
+
+/* The first one. */
+static size_t first_in_reach(const struct attention *a, size_t b)
+{
+    size_t keys = key_count(a, b), queries = heed_sequence_length(&a->queries, b);
+    if (a->args.causal == HEED_CAUSAL_TOP_LEFT || queries >= keys || a->args.window_left >= keys - queries)
+        return 0;
+    return keys - queries - a->args.window_left;
 }
 
 static heed_status check_shape(const struct attention *a)
@@ -76,9 +139,48 @@ static heed_status check_lengths(const struct attention *a)
     if ((uintptr_t)a->args.kv_lengths % sizeof(size_t) != 0)
         return HEED_ERR_ALIGNMENT;
     for (size_t b = 0; b < a->args.batch; b++)
-        if (a->args.kv_lengths[b] > heed_sequence_length(&a->keys, b))
+        if (a->args.kv_lengths[b] > whole_keys(a, b))
             return HEED_ERR_SHAPE;
     return HEED_OK;
+}
+
+static heed_status check_cache(const struct attention *a)
+{
+    const heed_attention_args *args = &a->args;
+    const heed_kv_cache *cache = args->cache;
+    if (cache->n_kv_heads != args->n_kv_heads || cache->head_dim != args->head_dim ||
+        cache->value_dim != args->value_dim)
+        return HEED_ERR_SHAPE;
+    if ((uintptr_t)args->cache_sequences % sizeof(size_t) != 0)
+        return HEED_ERR_ALIGNMENT;
+    if (!args->cache_sequences && args->batch > cache->batch)
+        return HEED_ERR_INDEX;
+    for (size_t b = 0; b < args->batch; b++) {
+        if (cached_sequence(a, b) >= cache->batch)
+            return HEED_ERR_INDEX;
+        if (whole_keys(a, b) > args->seq_kv)
+            return HEED_ERR_SHAPE;
+    }
+    return HEED_OK;
+}
+
+static heed_status check_pages(const struct attention *a)
+{
+    heed_status status = HEED_OK;
+    for (size_t b = 0; a->args.cache && status == HEED_OK && b < a->args.batch; b++)
+        status =
+            heed_kv_cache_check_pages(a->args.cache, cached_sequence(a, b), first_in_reach(a, b), keys_in_reach(a, b));
+    return status;
+}
+
+/* Single queries of grouped heads share the pass over their keys; the mean over heads wants all of them in order. */
+static void choose_tasks(struct attention *a)
+{
+    const heed_attention_args *args = &a->args;
+    bool mean = args->mean_map.data != NULL;
+    a->heads_as_rows = !mean && args->seq_q == 1 && args->n_heads > args->n_kv_heads;
+    a->task_heads = mean ? 1 : a->heads_as_rows ? args->n_kv_heads : args->n_heads;
+    a->task_rows = mean ? MEAN_TASK_ROWS : TASK_ROWS;
 }
 
 static heed_status describe(struct attention *a, const heed_context *context, struct heed_context *fallback,
@@ -99,26 +201,27 @@ static heed_status describe(struct attention *a, const heed_context *context, st
     a->keys = (struct heed_sequences){a->args.batch, a->args.seq_kv, a->args.kv_offsets};
     status = heed_sequences_check(&a->queries, true, &a->query_rows);
     if (status == HEED_OK)
-        status = heed_sequences_check(&a->keys, true, &a->key_rows);
+        status = a->args.cache ? check_cache(a) : heed_sequences_check(&a->keys, true, &a->key_rows);
     if (status == HEED_OK)
         status = check_lengths(a);
-    a->pack_values = a->args.value_dim % HEED_PANEL != 0;
-    a->scale_log2e = scale_times_log2e(&a->args);
-    if (status == HEED_OK && !(a->scale_log2e >= -0x1.fffffep127f && a->scale_log2e <= 0x1.fffffep127f))
-        status = HEED_ERR_VALUE;
-    return status;
+    if (status == HEED_OK)
+        status = check_pages(a);
+    a->pack_values = !a->args.cache && a->args.value_dim % HEED_PANEL != 0;
+    choose_tasks(a);
+    return status == HEED_OK ? set_scale(a) : status;
 }
 
 static bool is_empty(const struct attention *a)
 {
     return a->args.batch == 0 || a->args.n_heads == 0 || a->query_rows == 0 ||
-           (a->args.value_dim == 0 && (!a->args.map.data || a->args.seq_kv == 0));
+           (a->args.value_dim == 0 && !a->args.log_sum_exp.data &&
+            ((!a->args.map.data && !a->args.mean_map.data) || a->args.seq_kv == 0));
 }
 
 /* Sequences that all reach the same keys need not be walked: a batch may be any number. */
 static bool reach_is_uniform(const struct attention *a)
 {
-    return !a->args.kv_offsets && !a->args.kv_lengths && !a->args.q_offsets;
+    return !a->args.cache && !a->args.kv_offsets && !a->args.kv_lengths && !a->args.q_offsets;
 }
 
 /* Packed keys of all sequences, each rounded up to a panel. */
@@ -144,7 +247,7 @@ static size_t longest_keys(const struct attention *a)
 
 static size_t packed_floats(const struct attention *a, size_t dim)
 {
-    return heed_times(heed_times(padded_keys(a), a->args.n_kv_heads), dim);
+    return a->args.cache ? 0 : heed_times(heed_times(padded_keys(a), a->args.n_kv_heads), dim);
 }
 
 static size_t packed_value_floats(const struct attention *a)
@@ -152,12 +255,63 @@ static size_t packed_value_floats(const struct attention *a)
     return a->pack_values ? packed_floats(a, heed_pad(a->args.value_dim)) : 0;
 }
 
+static bool wants_map(const struct attention *a)
+{
+    return a->args.map.data || a->args.mean_map.data;
+}
+
+/* Floats of a worker's map of one task, where only the mean over heads is wanted. */
+static size_t worker_map_floats(const struct attention *a)
+{
+    return a->args.mean_map.data && !a->args.map.data ? heed_times(MEAN_TASK_ROWS, heed_pad(a->args.seq_kv)) : 0;
+}
+
 static size_t worker_floats(const struct attention *a)
 {
     size_t keys = longest_keys(a);
     if (a->args.value_dim > SIZE_MAX / 256 || keys > SIZE_MAX / 256) /* the sum of a few would wrap */
         return SIZE_MAX;
-    return heed_pad(heed_attention_scratch(a->args.value_dim, keys, a->args.map.data != NULL));
+    return heed_plus(heed_pad(heed_attention_scratch(a->args.value_dim, keys, wants_map(a))), worker_map_floats(a));
+}
+
+/* Rows that a sequence of so many queries gives to tasks. */
+static size_t rows_of(const struct attention *a, size_t queries)
+{
+    return a->heads_as_rows ? heed_times(queries, a->args.n_heads / a->args.n_kv_heads) : queries;
+}
+
+static size_t tiles_of(const struct attention *a, size_t b)
+{
+    return heed_ceil_div(rows_of(a, heed_sequence_length(&a->queries, b)), a->task_rows);
+}
+
+/* Tasks, or SIZE_MAX where there are certainly as many as workers. */
+static size_t few_tasks(const struct attention *a)
+{
+    size_t workers = heed_workers(a->context), tiles = 0;
+    if (heed_times(a->args.batch, a->task_heads) >= workers && !a->queries.offsets)
+        return SIZE_MAX;
+    for (size_t b = 0; b < a->args.batch && tiles < workers; b++)
+        tiles = heed_plus(tiles, tiles_of(a, b));
+    size_t tasks = heed_times(tiles, a->task_heads);
+    return tasks < workers ? tasks : SIZE_MAX;
+}
+
+/* Blocks of the longest sequence where they go to different workers, else 0. */
+static size_t split_blocks(const struct attention *a, size_t *tasks)
+{
+    size_t blocks = heed_ceil_div(longest_keys(a), HEED_KEY_BLOCK);
+    *tasks = few_tasks(a);
+    return *tasks == SIZE_MAX || *tasks == 0 || blocks < 2 || wants_map(a) ? 0 : blocks;
+}
+
+static size_t partial_floats(const struct attention *a, size_t blocks)
+{
+    size_t rows = rows_of(a, a->args.seq_q);
+    if (blocks == 0)
+        return 0;
+    return heed_times(heed_times(rows < a->task_rows ? rows : a->task_rows, blocks),
+                      heed_attention_partial(1, a->args.value_dim, 1));
 }
 
 static size_t scratch_parts(const struct attention *a)
@@ -168,6 +322,9 @@ static size_t scratch_parts(const struct attention *a)
     size_t parts = heed_plus(prefix, prefix);
     parts = heed_plus(parts, heed_scratch_part(packed_floats(a, a->args.head_dim), sizeof(float)));
     parts = heed_plus(parts, heed_scratch_part(packed_value_floats(a), sizeof(float)));
+    size_t tasks, blocks = split_blocks(a, &tasks);
+    if (blocks > 0)
+        parts = heed_plus(parts, heed_scratch_part(heed_times(partial_floats(a, blocks), tasks), sizeof(float)));
     return heed_plus(parts, heed_scratch_part(heed_times(worker_floats(a), heed_workers(a->context)), sizeof(float)));
 }
 
@@ -203,16 +360,36 @@ static void read_heads(struct heed_operands *operands, const struct attention *a
     heed_read_tensor(operands, heads->data, sizeof(float), &dims);
 }
 
+static void write_maps(struct heed_operands *operands, const heed_attention_args *args)
+{
+    const heed_heads_out *maps[] = {&args->map, &args->mean_map, &args->log_sum_exp};
+    for (size_t i = 0; i < 3; i++) {
+        struct heed_dims dims = {{args->batch, i == 1 ? 1 : args->n_heads, args->seq_q},
+                                 {maps[i]->batch_stride, maps[i]->head_stride, maps[i]->row_stride},
+                                 i == 2 ? 1 : args->seq_kv};
+        if (maps[i]->data)
+            heed_write_tensor(operands, maps[i]->data, sizeof(float), &dims);
+    }
+}
+
 static void check_operands(struct heed_operands *operands, const struct attention *a)
 {
     const heed_attention_args *args = &a->args;
     heed_read_offsets(operands, &a->queries);
     heed_read_offsets(operands, &a->keys);
     heed_read_optional(operands, args->kv_lengths, sizeof(size_t), 1, args->batch, args->batch, 0);
+    heed_read_optional(operands, args->slopes, sizeof(float), 1, args->n_heads, args->n_heads, 0);
+    heed_read_optional(operands, args->sinks, sizeof(float), 1, args->n_heads, args->n_heads, 0);
+    if (args->cache) {
+        heed_read_optional(operands, args->cache_sequences, sizeof(size_t), 1, args->batch, args->batch, 0);
+        heed_read(operands, args->cache, 1, 1, args->cache->bytes, args->cache->bytes, 0);
+    }
     read_heads(operands, a, &args->q, &a->queries, a->query_rows, args->n_heads, args->head_dim);
     if (longest_keys(a) > 0) {
-        read_heads(operands, a, &args->k, &a->keys, a->key_rows, args->n_kv_heads, args->head_dim);
-        read_heads(operands, a, &args->v, &a->keys, a->key_rows, args->n_kv_heads, args->value_dim);
+        if (!args->cache) {
+            read_heads(operands, a, &args->k, &a->keys, a->key_rows, args->n_kv_heads, args->head_dim);
+            read_heads(operands, a, &args->v, &a->keys, a->key_rows, args->n_kv_heads, args->value_dim);
+        }
         struct heed_dims mask = {{args->batch, args->n_heads, args->seq_q},
                                  {args->mask.batch_stride, args->mask.head_stride, args->mask.row_stride},
                                  args->seq_kv};
@@ -223,11 +400,7 @@ static void check_operands(struct heed_operands *operands, const struct attentio
     struct heed_dims out = dims_of(a, &a->queries, a->query_rows, args->n_heads, args->out.batch_stride,
                                    args->out.head_stride, args->out.row_stride, args->value_dim);
     heed_write_tensor(operands, args->out.data, sizeof(float), &out);
-    struct heed_dims map = {{args->batch, args->n_heads, args->seq_q},
-                            {args->map.batch_stride, args->map.head_stride, args->map.row_stride},
-                            args->seq_kv};
-    if (args->map.data)
-        heed_write_tensor(operands, args->map.data, sizeof(float), &map);
+    write_maps(operands, args);
 }
 
 static void lay_out(struct attention_run *run)
@@ -235,8 +408,7 @@ static void lay_out(struct attention_run *run)
     run->first_key[0] = run->first_tile[0] = 0;
     for (size_t b = 0; b < run->a.args.batch; b++) {
         run->first_key[b + 1] = run->first_key[b] + heed_pad(keys_in_reach(&run->a, b));
-        run->first_tile[b + 1] =
-            run->first_tile[b] + heed_ceil_div(heed_sequence_length(&run->a.queries, b), TASK_ROWS);
+        run->first_tile[b + 1] = run->first_tile[b] + tiles_of(&run->a, b);
     }
 }
 
@@ -247,21 +419,40 @@ static size_t packed_start(const struct attention_run *run, size_t b, size_t h, 
     return (run->first_key[b] * run->a.args.n_kv_heads + h * padded) * dim;
 }
 
-/* Task (b, h) packs the keys, and where needed the values, of one head. */
+/* Rows first to first + n - 1 of the packed values of one head. */
+static void pack_values(const struct attention_run *run, size_t b, size_t h, size_t first, size_t n)
+{
+    const struct attention *a = &run->a;
+    size_t dim = a->args.value_dim, keys = keys_in_reach(a, b), row = a->args.v.row_stride;
+    const float *src = a->args.v.data + head_start(&a->args.v, &a->keys, b, h) + first * row;
+    float *dst = run->packed_v + packed_start(run, b, h, heed_pad(dim)) + first * HEED_PANEL;
+    for (size_t d = 0; d < dim; d += HEED_PANEL)
+        a->context->kernels->pack(false, dim - d < HEED_PANEL ? dim - d : HEED_PANEL, n, src + d, row, dst + d * keys);
+}
+
+static size_t pack_parts(const struct attention *a)
+{
+    return heed_ceil_div(longest_keys(a), PACK_KEYS);
+}
+
+/* Task (b, h, part) packs some of the keys, and where needed the values, of one head. */
 static void pack_head(void *arg, size_t index, size_t worker)
 {
     const struct attention_run *run = arg;
     const struct attention *a = &run->a;
-    const struct heed_kernels *kernels = a->context->kernels;
-    size_t b = index / a->args.n_kv_heads, h = index % a->args.n_kv_heads, n = keys_in_reach(a, b);
-    size_t dim = a->args.head_dim, value_dim = a->args.value_dim;
+    size_t parts = pack_parts(a), part = index % parts, h = index / parts % a->args.n_kv_heads;
+    size_t b = index / parts / a->args.n_kv_heads, first = first_in_reach(a, b), end = keys_in_reach(a, b);
     (void)worker;
-    if (n > 0 && dim > 0)
-        kernels->pack(true, n, dim, a->args.k.data + head_start(&a->args.k, &a->keys, b, h), a->args.k.row_stride,
-                      run->packed_k + packed_start(run, b, h, dim));
-    if (n > 0 && a->pack_values && value_dim > 0)
-        kernels->pack(false, value_dim, n, a->args.v.data + head_start(&a->args.v, &a->keys, b, h),
-                      a->args.v.row_stride, run->packed_v + packed_start(run, b, h, heed_pad(value_dim)));
+    first = first < part * PACK_KEYS ? part * PACK_KEYS : first;
+    end = end < (part + 1) * PACK_KEYS ? end : (part + 1) * PACK_KEYS;
+    if (first >= end)
+        return;
+    if (a->args.head_dim > 0)
+        heed_put_keys(a->context->kernels, a->args.head_dim, first, end - first,
+                      a->args.k.data + head_start(&a->args.k, &a->keys, b, h) + first * a->args.k.row_stride,
+                      a->args.k.row_stride, run->packed_k + packed_start(run, b, h, a->args.head_dim));
+    if (a->pack_values && a->args.value_dim > 0)
+        pack_values(run, b, h, first, end - first);
 }
 
 static size_t sequence_of_tile(const struct attention_run *run, size_t tile)
@@ -283,21 +474,29 @@ static void set_mask(struct heed_attention_task *task, const heed_mask *mask, si
         return;
     size_t at = b * mask->batch_stride + h * mask->head_stride + row * mask->row_stride;
     task->mask_kind = (enum heed_mask_kind)mask->type;
-    task->mask_row = mask->row_stride;
+    task->mask_row = task->one_position ? mask->head_stride : mask->row_stride;
     if (mask->type == HEED_MASK_ADDITIVE)
         task->mask = (const float *)mask->data + at;
     else if (mask->type == HEED_MASK_BOOLEAN)
         task->mask = (const unsigned char *)mask->data + at;
 }
 
-static void set_diagonal(struct heed_attention_task *task, const struct attention *a, size_t b, size_t row)
+/* Where the task's first query is among the keys, and what it sees of them. */
+static void set_position(struct heed_attention_task *task, const struct attention *a, size_t b, size_t row)
 {
-    size_t queries = heed_sequence_length(&a->queries, b);
-    size_t keys = a->args.kv_lengths ? a->args.kv_lengths[b] : heed_sequence_length(&a->keys, b);
-    task->causal = a->args.causal != HEED_CAUSAL_NONE;
-    task->diagonal = (ptrdiff_t)row;
-    if (a->args.causal == HEED_CAUSAL_BOTTOM_RIGHT)
-        task->diagonal += (ptrdiff_t)keys - (ptrdiff_t)queries;
+    const heed_attention_args *args = &a->args;
+    const size_t far = PTRDIFF_MAX / 4; /* more than any two sequences have */
+    size_t left = args->window_left < far ? args->window_left : far;
+    size_t right = args->causal != HEED_CAUSAL_NONE ? 0 : args->window_right < far ? args->window_right : far;
+    task->position = (ptrdiff_t)row;
+    if (args->causal != HEED_CAUSAL_TOP_LEFT)
+        task->position += (ptrdiff_t)key_count(a, b) - (ptrdiff_t)heed_sequence_length(&a->queries, b);
+    task->causal = right < far;
+    task->diagonal = task->position + (ptrdiff_t)right;
+    task->windowed = left < far;
+    task->oldest = task->position - (ptrdiff_t)left;
+    if (task->windowed && task->oldest > 0)
+        task->first_block = (size_t)task->oldest / HEED_KEY_BLOCK * HEED_KEY_BLOCK;
 }
 
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, size_t b, size_t kv_head)
@@ -316,44 +515,171 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
             heed_panels_in_place(a->args.v.data + head_start(&a->args.v, &a->keys, b, kv_head), a->args.v.row_stride);
 }
 
-/* Task (h, tile) computes up to TASK_ROWS query rows of one head of one sequence. */
+static void set_pages(struct heed_attention_task *task, const struct attention *a, size_t b, size_t kv_head)
+{
+    const heed_kv_cache *cache = a->args.cache;
+    const float *head = cache->data + kv_head * cache->head_floats;
+    task->pages = cache->table + cached_sequence(a, b) * cache->table_cols;
+    task->page_keys = cache->page_keys;
+    task->page_floats = cache->page_floats;
+    task->k = heed_panels_packed(head, cache->head_dim);
+    task->v = heed_panels_in_place(head + cache->page_keys * cache->head_dim, heed_pad(cache->value_dim));
+}
+
+/* One tensor of the caller's from the task's first row on, and how far its rows are apart. */
+static size_t row_start(const struct heed_attention_task *task, const heed_heads *heads, const struct heed_sequences *s,
+                        size_t b, size_t h, size_t row, size_t *step)
+{
+    *step = task->one_position ? heads->head_stride : heads->row_stride;
+    return head_start(heads, s, b, h) + row * heads->row_stride;
+}
+
+static const struct heed_sequences padded_rows = {0, 0, NULL};
+
+static void set_outputs(struct heed_attention_task *task, const struct attention *a, size_t b, size_t h, size_t row)
+{
+    const heed_attention_args *args = &a->args;
+    const heed_heads out = {NULL, args->out.batch_stride, args->out.head_stride, args->out.row_stride};
+    const heed_heads map = {NULL, args->map.batch_stride, args->map.head_stride, args->map.row_stride};
+    const heed_heads sum = {NULL, args->log_sum_exp.batch_stride, args->log_sum_exp.head_stride,
+                            args->log_sum_exp.row_stride};
+    task->out = task->scratch;
+    if (args->value_dim > 0)
+        task->out = args->out.data + row_start(task, &out, &a->queries, b, h, row, &task->out_row);
+    task->map_cols = args->seq_kv;
+    if (args->map.data)
+        task->map = args->map.data + row_start(task, &map, &padded_rows, b, h, row, &task->map_row);
+    if (args->log_sum_exp.data)
+        task->log_sum = args->log_sum_exp.data + row_start(task, &sum, &padded_rows, b, h, row, &task->log_sum_row);
+}
+
+/* The rows from `row` on of one head of one sequence, or the heads of its group for one query. */
+static struct heed_attention_task make_task(const struct attention_run *run, size_t b, size_t h, size_t row,
+                                            size_t rows, size_t worker)
+{
+    const struct attention *a = &run->a;
+    const heed_attention_args *args = &a->args;
+    struct heed_attention_task task = {
+        .rows = rows,
+        .head_dim = args->head_dim,
+        .value_dim = args->value_dim,
+        .q = heed_nothing,
+        .keys = keys_in_reach(a, b),
+        .one_position = a->heads_as_rows,
+        .slopes = args->slopes ? args->slopes + h : NULL,
+        .sinks = args->sinks ? args->sinks + h : NULL,
+        .head_row = a->heads_as_rows,
+        .scale_log2e = a->scale_log2e,
+        .cap = a->cap,
+        .cap_slope = a->cap_slope,
+        .scratch = run->worker_scratch + worker * run->worker_floats,
+    };
+    if (args->head_dim > 0)
+        task.q = args->q.data + row_start(&task, &args->q, &a->queries, b, h, row, &task.q_row);
+    set_outputs(&task, a, b, h, row);
+    if (args->cache)
+        set_pages(&task, a, b, h / (args->n_heads / args->n_kv_heads));
+    else
+        set_panels(&task, run, b, h / (args->n_heads / args->n_kv_heads));
+    set_position(&task, a, b, row);
+    set_mask(&task, &args->mask, b, h, row);
+    return task;
+}
+
+/* What task (unit of heads, tile) of all tiles is about. */
+struct place {
+    size_t b, h, row, rows;
+};
+
+static struct place place_of(const struct attention_run *run, size_t index)
+{
+    const struct attention *a = &run->a;
+    size_t tiles = run->first_tile[a->args.batch], tile = index % tiles, unit = index / tiles;
+    size_t group = a->args.n_heads / a->args.n_kv_heads, b = sequence_of_tile(run, tile);
+    size_t row = (tile - run->first_tile[b]) * a->task_rows;
+    size_t left = rows_of(a, heed_sequence_length(&a->queries, b)) - row;
+    struct place at = {b, unit, row, left < a->task_rows ? left : a->task_rows};
+    if (a->heads_as_rows) {
+        at.h = unit * group + row;
+        at.row = 0;
+    }
+    return at;
+}
+
 static void attend_rows(void *arg, size_t index, size_t worker)
 {
     const struct attention_run *run = arg;
+    struct place at = place_of(run, index);
+    struct heed_attention_task task = make_task(run, at.b, at.h, at.row, at.rows, worker);
+    run->a.context->kernels->attention(&task);
+}
+
+/* Part `index % splits` of the key blocks of a task. */
+static void attend_part(void *arg, size_t index, size_t worker)
+{
+    const struct attention_run *run = arg;
+    struct place at = place_of(run, index / run->splits);
+    struct heed_attention_task task = make_task(run, at.b, at.h, at.row, at.rows, worker);
+    size_t begin = index % run->splits * run->split_keys, end = begin + run->split_keys;
+    task.partial = run->partial + index / run->splits * run->partial_floats;
+    begin = begin < task.first_block ? task.first_block : begin;
+    end = end < task.keys ? end : task.keys;
+    if (begin < end)
+        run->a.context->kernels->attention_blocks(&task, begin, end);
+}
+
+static void fold_parts(void *arg, size_t index, size_t worker)
+{
+    const struct attention_run *run = arg;
+    struct place at = place_of(run, index);
+    struct heed_attention_task task = make_task(run, at.b, at.h, at.row, at.rows, worker);
+    task.partial = run->partial + index * run->partial_floats;
+    run->a.context->kernels->attention_fold(&task);
+}
+
+/* mean += map, in head order, and in the end times 1 / heads. */
+static void add_to_mean(const struct attention *a, const struct heed_attention_task *task, size_t h, float *mean)
+{
+    const struct heed_kernels *kernels = a->context->kernels;
+    size_t cols = task->map_cols, last = a->args.n_heads - 1;
+    for (size_t i = 0; i < task->rows; i++, mean += a->args.mean_map.row_stride) {
+        const float *rows[] = {mean, task->map + i * task->map_row};
+        if (h == 0)
+            kernels->mean_rows(1, cols, rows[1], cols, 1.0f, mean);
+        else
+            kernels->sum_rows(2, rows, cols, mean);
+        if (h == last)
+            kernels->mean_rows(1, cols, mean, cols, 1.0f / (float)a->args.n_heads, mean);
+    }
+}
+
+/* All heads of some rows, for their mean. */
+static void attend_heads(void *arg, size_t index, size_t worker)
+{
+    const struct attention_run *run = arg;
+    const heed_heads_out *mean = &run->a.args.mean_map;
+    struct place at = place_of(run, index);
+    for (size_t h = 0; h < run->a.args.n_heads; h++) {
+        struct heed_attention_task task = make_task(run, at.b, h, at.row, at.rows, worker);
+        if (!task.map) {
+            task.map_row = heed_pad(task.map_cols);
+            task.map = task.scratch + run->worker_floats - worker_map_floats(&run->a);
+        }
+        run->a.context->kernels->attention(&task);
+        add_to_mean(&run->a, &task, h, mean->data + at.b * mean->batch_stride + at.row * mean->row_stride);
+    }
+}
+
+static void run_tasks(struct attention_run *run, double work)
+{
     const struct attention *a = &run->a;
-    const heed_attention_args *args = &a->args;
-    size_t tiles = run->first_tile[args->batch], h = index / tiles, tile = index % tiles;
-    size_t b = sequence_of_tile(run, tile), row = (tile - run->first_tile[b]) * TASK_ROWS;
-    size_t left = heed_sequence_length(&a->queries, b) - row;
-    const heed_heads out = {NULL, args->out.batch_stride, args->out.head_stride, args->out.row_stride};
-    struct heed_attention_task task = {
-        .rows = left < TASK_ROWS ? left : TASK_ROWS,
-        .head_dim = args->head_dim,
-        .value_dim = args->value_dim,
-        .q_row = args->q.row_stride,
-        .keys = keys_in_reach(a, b),
-        .scale_log2e = a->scale_log2e,
-        .out_row = args->out.row_stride,
-        .map_row = args->map.row_stride,
-        .map_cols = args->seq_kv,
-        .scratch = run->worker_scratch + worker * run->worker_floats,
-    };
-    task.q = heed_nothing;
-    task.out = task.scratch;
-    if (args->head_dim > 0)
-        task.q = args->q.data + head_start(&args->q, &a->queries, b, h) + row * args->q.row_stride;
-    else
-        task.q_row = 0;
-    if (args->value_dim > 0)
-        task.out = args->out.data + head_start(&out, &a->queries, b, h) + row * out.row_stride;
-    else
-        task.out_row = 0;
-    if (args->map.data)
-        task.map = args->map.data + b * args->map.batch_stride + h * args->map.head_stride + row * task.map_row;
-    set_panels(&task, run, b, h / (args->n_heads / args->n_kv_heads));
-    set_diagonal(&task, a, b, row);
-    set_mask(&task, &args->mask, b, h, row);
-    a->context->kernels->attention(&task);
+    size_t tasks = a->task_heads * run->first_tile[a->args.batch];
+    if (run->split_keys == 0) {
+        heed_run(a->context, tasks, work, a->args.mean_map.data ? attend_heads : attend_rows, run);
+        return;
+    }
+    heed_run(a->context, tasks * run->splits, work, attend_part, run);
+    heed_run(a->context, tasks, 0.0, fold_parts, run);
 }
 
 static void run_attention(struct attention_run *run)
@@ -361,11 +687,29 @@ static void run_attention(struct attention_run *run)
     const heed_attention_args *args = &run->a.args;
     lay_out(run);
     double keys = (double)run->first_key[args->batch], dims = (double)(args->head_dim + args->value_dim);
-    heed_run(run->a.context, args->batch * args->n_kv_heads, keys * (double)args->n_kv_heads * dims, pack_head, run);
+    if (!args->cache)
+        heed_run(run->a.context, args->batch * args->n_kv_heads * pack_parts(&run->a),
+                 keys * (double)args->n_kv_heads * dims, pack_head, run);
     double mean_keys = keys / (double)args->batch;
-    heed_run(run->a.context, args->n_heads * run->first_tile[args->batch],
-             (double)args->n_heads * (double)run->a.query_rows * (mean_keys + 1.0) * (dims + HEED_ROW_WORK),
-             attend_rows, run);
+    run_tasks(run, (double)args->n_heads * (double)run->a.query_rows * (mean_keys + 1.0) * (dims + HEED_ROW_WORK));
+}
+
+static void take_scratch(struct attention_run *run, struct heed_scratch *scratch)
+{
+    size_t tasks, blocks = split_blocks(&run->a, &tasks);
+    run->first_key = heed_scratch_take(scratch, run->a.args.batch + 1, sizeof(size_t));
+    run->first_tile = heed_scratch_take(scratch, run->a.args.batch + 1, sizeof(size_t));
+    run->packed_k = heed_scratch_take(scratch, packed_floats(&run->a, run->a.args.head_dim), sizeof(float));
+    run->packed_v = heed_scratch_take(scratch, packed_value_floats(&run->a), sizeof(float));
+    run->partial_floats = partial_floats(&run->a, blocks);
+    if (blocks > 0) {
+        size_t wanted = heed_ceil_div(SPLITS * heed_workers(run->a.context), tasks);
+        run->split_keys = heed_ceil_div(blocks, wanted < blocks ? wanted : blocks) * HEED_KEY_BLOCK;
+        run->splits = heed_ceil_div(blocks * HEED_KEY_BLOCK, run->split_keys);
+        run->partial = heed_scratch_take(scratch, tasks * run->partial_floats, sizeof(float));
+    }
+    run->worker_floats = worker_floats(&run->a);
+    run->worker_scratch = (float *)scratch->next;
 }
 
 heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
@@ -386,12 +730,7 @@ heed_status heed_attention(const heed_context *context, const heed_attention_arg
     if (status != HEED_OK || is_empty(&run.a))
         return status;
 
-    run.first_key = heed_scratch_take(&scratch, run.a.args.batch + 1, sizeof(size_t));
-    run.first_tile = heed_scratch_take(&scratch, run.a.args.batch + 1, sizeof(size_t));
-    run.packed_k = heed_scratch_take(&scratch, packed_floats(&run.a, run.a.args.head_dim), sizeof(float));
-    run.packed_v = heed_scratch_take(&scratch, packed_value_floats(&run.a), sizeof(float));
-    run.worker_floats = worker_floats(&run.a);
-    run.worker_scratch = (float *)scratch.next;
+    take_scratch(&run, &scratch);
     run_attention(&run);
     heed_scratch_close(&scratch);
     return HEED_OK;

@@ -227,6 +227,29 @@ heed_status heed_weights_check(const heed_weights *weights);
 /* HEED_OK for a value of heed_activation. */
 heed_status heed_activation_check(heed_activation activation);
 
+/* ---- keys and values (kv_cache.c) ---- */
+
+/* A page holds, for every head, page_keys keys in panels and then as many rows of values, each of whole
+ * panels. A cache without pages has one large page for each sequence. */
+struct heed_kv_cache {
+    size_t batch, n_kv_heads, head_dim, value_dim, capacity;
+    bool paged;
+    size_t page_keys, pages, table_cols;
+    size_t head_floats, page_floats;
+    float *data;
+    size_t bytes;    /* of the whole object */
+    int32_t *table;  /* [batch][table_cols], -1: no page */
+    size_t length[]; /* [batch] */
+};
+
+/* HEED_ERR_INDEX if a page of keys begin to end - 1 is missing. */
+heed_status heed_kv_cache_check_pages(const heed_kv_cache *cache, size_t sequence, size_t begin, size_t end);
+
+/* Puts n keys, ld apart, into panels [][dim][16] at columns first to first + n - 1. Columns after the last one
+ * of a panel that begins among them become 0. */
+void heed_put_keys(const struct heed_kernels *kernels, size_t dim, size_t first, size_t n, const float *src, size_t ld,
+                   float *panels);
+
 /* ---- elementary functions in double (elementary.c): the same bits everywhere, unlike libm's ---- */
 
 double heed_log(double x);                                /* x > 0, normal */

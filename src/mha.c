@@ -95,6 +95,12 @@ static heed_attention_args attention_args(const struct mha *m, const float *q, c
     args.scale = m->args.scale;
     args.scale_value = m->args.scale_value;
     args.map = m->args.map;
+    args.window_left = m->args.window_left;
+    args.window_right = m->args.window_right;
+    args.softcap = m->args.softcap;
+    args.slopes = m->args.slopes;
+    args.sinks = m->args.sinks;
+    args.mean_map = m->args.mean_map;
     return args;
 }
 
@@ -153,12 +159,18 @@ static void check_operands(struct heed_operands *operands, const struct mha *m)
                              m->keys.length};
     if (mask->type != HEED_MASK_NONE)
         heed_read_tensor(operands, mask->data, mask->type == HEED_MASK_ADDITIVE ? sizeof(float) : 1, &dims);
-    const heed_heads_out *map = &m->args.map;
+    heed_read_optional(operands, m->args.slopes, sizeof(float), 1, m->w.n_heads, m->w.n_heads, 0);
+    heed_read_optional(operands, m->args.sinks, sizeof(float), 1, m->w.n_heads, m->w.n_heads, 0);
+    const heed_heads_out *map = &m->args.map, *mean = &m->args.mean_map;
     struct heed_dims map_dims = {{m->args.batch, m->w.n_heads, m->queries.length},
                                  {map->batch_stride, map->head_stride, map->row_stride},
                                  m->keys.length};
     if (map->data)
         heed_write_tensor(operands, map->data, sizeof(float), &map_dims);
+    struct heed_dims mean_dims = {
+        {m->args.batch, 1, m->queries.length}, {mean->batch_stride, 0, mean->row_stride}, m->keys.length};
+    if (mean->data)
+        heed_write_tensor(operands, mean->data, sizeof(float), &mean_dims);
     heed_write(operands, m->args.y, sizeof(float), m->query_rows, d_out, m->args.ldy, 1);
 }
 

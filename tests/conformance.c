@@ -84,7 +84,7 @@ static int parse_attribute(char *fields, struct test_case *t)
     if (strcmp(type, "int") == 0 || strcmp(type, "float") == 0)
         for (size_t i = 0; i < a.count && i < 8; i++)
             a.values[i] = strtod(rest, &rest);
-    else if (sscanf(rest, "%95s", a.text) != 1)
+    else if (sscanf(rest, " %95[^\n]", a.text) != 1)
         return 0;
     t->attribute[t->attributes++] = a;
     return 1;
@@ -544,7 +544,7 @@ static int in_window(const struct attention *a, size_t i, size_t j, double diago
     return !(a->left >= 0.0 && distance < -a->left) && !(a->right >= 0.0 && distance > a->right);
 }
 
-/* All masks in one tensor: for what is no argument of the library, such as windows. */
+/* All masks in one tensor: for what is no argument of the library, or not with that diagonal. */
 static void expand_masks(struct attention *a)
 {
     heed_attention_args *args = &a->args;
@@ -583,17 +583,21 @@ static void set_masks(struct attention *a)
     heed_attention_args *args = &a->args;
     int has_mask = a->mask && a->mask->data, has_lengths = a->lengths && a->lengths->data;
     int short_mask = has_mask && a->mask->dims[a->mask->ndim - 1] != args->seq_kv;
+    int has_window = a->left >= 0.0 || a->right >= 0.0;
     int odd_diagonal = a->causal && !has_lengths && a->past != 0 && a->past != args->seq_kv - args->seq_q;
+    odd_diagonal |= has_window && !has_lengths && args->seq_kv != args->seq_q + a->past && (a->past != 0 || !a->causal);
     if (has_lengths) {
         size_t *lengths = (size_t *)(void *)buffer(args->batch * 2, 0);
         for (size_t b = 0; b < args->batch; b++)
             lengths[b] = (size_t)((const int64_t *)a->lengths->data)[b];
         args->kv_lengths = lengths;
     }
-    if (short_mask || odd_diagonal || a->keep || a->relative || a->left >= 0.0 || a->right >= 0.0) {
+    if (short_mask || odd_diagonal || a->keep || a->relative) {
         expand_masks(a);
         return;
     }
+    args->window_left = a->left >= 0.0 ? (size_t)a->left : HEED_UNBOUNDED;
+    args->window_right = a->right >= 0.0 ? (size_t)a->right : HEED_UNBOUNDED;
     if (has_mask)
         set_mask(args, a->mask);
     if (a->causal)
@@ -648,8 +652,7 @@ static const char *run_attention(const struct test_case *t, const heed_context *
 {
     const heed_attention_args defaults = HEED_ATTENTION_ARGS_INIT;
     struct attention a = {.args = defaults, .mask = &t->in[3], .lengths = &t->in[6]};
-    if (number(t, "softcap", 0.0) != 0.0)
-        return "softcap is not offered";
+    a.args.softcap = (float)number(t, "softcap", 0.0);
     set_operands(t, &a, count(t, "q_num_heads"), count(t, "kv_num_heads"));
     a.causal = number(t, "is_causal", 0.0) != 0.0;
     a.left = number(t, "left_window_size", -1.0);
@@ -674,9 +677,12 @@ static const char *run_flex_attention(const struct test_case *t, const heed_cont
     const heed_attention_args defaults = HEED_ATTENTION_ARGS_INIT;
     const struct attribute *mod = find(t, "score_mod");
     struct attention a = {.args = defaults, .left = -1.0, .right = -1.0};
-    a.relative = mod && strcmp(mod->text, "score_mod_relative_positional") == 0;
-    a.causal = mod && strcmp(mod->text, "score_mod_causal_mask") == 0;
-    if ((mod && !a.relative && !a.causal) || find(t, "prob_mod"))
+    a.relative = mod && strncmp(mod->text, "score_mod_relative_positional", 29) == 0;
+    a.causal = mod && strncmp(mod->text, "score_mod_causal_mask", 21) == 0;
+    int capped = mod && strncmp(mod->text, "score_mod_soft_cap", 18) == 0;
+    const char *cap = capped ? strstr(mod->text, "cap=") : NULL;
+    a.args.softcap = cap ? strtof(cap + 4, NULL) : 0.0f;
+    if ((mod && !a.relative && !a.causal && !cap) || find(t, "prob_mod"))
         return "the graph is no mask";
     set_operands(t, &a, 0, 0);
     set_masks(&a);
@@ -684,6 +690,29 @@ static const char *run_flex_attention(const struct test_case *t, const heed_cont
     float *got = prepare_output(&a.args, 1);
     check_status(t, heed_attention(context, &a.args, NULL));
     compare(t, 0, got);
+    return NULL;
+}
+
+/* The bias of one query, the last of its keys: what the weights of equal scores say, compared as what they are
+ * logarithms of. */
+static const char *run_alibi(const struct test_case *t, const heed_context *context)
+{
+    size_t heads = count(t, "num_heads"), keys = count(t, "key_length");
+    float *slopes = buffer(heads, 0), *map = buffer(heads * keys, 0), *bias = buffer(heads * keys, 1);
+    heed_attention_args args = HEED_ATTENTION_ARGS_INIT;
+    check_status(t, heed_alibi_slopes(heads, number(t, "alibi_bias_max", 8.0), slopes));
+    args.batch = args.seq_q = 1;
+    args.n_heads = args.n_kv_heads = heads;
+    args.seq_kv = keys;
+    args.slopes = slopes;
+    args.map = (heed_heads_out){map, 0, keys, keys};
+    check_status(t, heed_attention(context, &args, NULL));
+    for (size_t i = 0; i < heads * keys; i++) {
+        size_t h = i / keys;
+        bias[i] = slopes[h] * ((float)(i % keys) - (float)(keys - 1));
+        check_bound(log((double)map[i] / (double)map[h * keys + keys - 1]), (double)bias[i], 2e-6, "weights", i);
+    }
+    compare(t, 0, bias);
     return NULL;
 }
 
@@ -892,6 +921,7 @@ static const struct {
     {"Gather", run_gather},
     {"RotaryEmbedding", run_rotary_embedding},
     {"RoPE", run_rope},
+    {"ALiBi", run_alibi},
     {"Attention", run_attention},
     {"FlexAttention", run_flex_attention},
     {"MultiHeadAttention", run_mha},

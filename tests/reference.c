@@ -497,26 +497,37 @@ struct inexact inexact_heads(size_t batch, size_t heads, size_t seq, size_t dim,
     return dense;
 }
 
-/* One query row: what it sees and what is known about the weights. */
+/* One query row: what it sees and what is known about the weights. The sink is a key after the last one,
+ * of value 0, in a block of its own. */
 struct attention_row {
     size_t keys;     /* of the sequence */
+    double position; /* of the query among the keys that its length leaves */
     double *z;       /* base-2 scores; -inf: not seen */
     double *moved;   /* error of 2^(z - r)'s exponent */
     double *weight;  /* exact softmax */
     double *epsilon; /* relative error of a key's weight, as it enters both sums */
     double blocks;   /* that hold a key of the row */
     double mean_epsilon;
+    double log_sum, log_sum_error;
 };
 
-static int sees(const heed_attention_args *args, size_t b, size_t h, size_t i, size_t j, size_t queries, size_t keys)
+static double position_of(const heed_attention_args *args, size_t b, size_t i, size_t queries, size_t keys)
 {
     if (args->kv_lengths && args->kv_lengths[b] < keys)
         keys = args->kv_lengths[b];
-    if (j >= keys)
+    return args->causal == HEED_CAUSAL_TOP_LEFT ? (double)i : (double)i + (double)keys - (double)queries;
+}
+
+static int sees(const heed_attention_args *args, size_t b, size_t h, size_t i, size_t j, double position)
+{
+    double distance = (double)j - position;
+    if (args->kv_lengths && j >= args->kv_lengths[b])
         return 0;
-    if (args->causal == HEED_CAUSAL_TOP_LEFT && j > i)
+    if (args->causal != HEED_CAUSAL_NONE && distance > 0.0)
         return 0;
-    if (args->causal == HEED_CAUSAL_BOTTOM_RIGHT && j + queries > i + keys)
+    if (args->window_left != HEED_UNBOUNDED && distance < -(double)args->window_left)
+        return 0;
+    if (args->window_right != HEED_UNBOUNDED && distance > (double)args->window_right)
         return 0;
     size_t at = b * args->mask.batch_stride + h * args->mask.head_stride + i * args->mask.row_stride + j;
     if (args->mask.type == HEED_MASK_BOOLEAN)
@@ -531,16 +542,34 @@ static double scale_of(const heed_attention_args *args)
     return args->head_dim ? 1.0 / sqrt((double)args->head_dim) : 1.0;
 }
 
-/* The score s = q k has error g(d + 1) |q||k| and what q and k bring along. Then z = s c + m log2 e
- * with c rounded once (u), the product rounded (u, not with FMA), the mask's product and constant (2.3 u
- * together) and the sum (u). Exponents t = z - r round once more, below. */
+/* A softcap: x = s D and C tanh(x), D and C rounded once, both products rounded; tanh has an error of 3 ulp, 6 u,
+ * and carries that of x by its derivative, which is largest where x is nearest to 0. */
+static double cap_score(double cap, double scale, double s, double *moved)
+{
+    double x = s * scale / cap, dx = *moved / (fabs(scale) * LOG2E) * fabs(scale) / cap + 2.01 * UNIT * fabs(x);
+    double nearest = fmax(fabs(x) - dx, 0.0), slope = 1.0 / (cosh(nearest) * cosh(nearest));
+    double z = cap * LOG2E * tanh(x);
+    *moved = cap * LOG2E * (slope * dx) + 8.1 * UNIT * fabs(z) + TINY;
+    return z;
+}
+
+/* Something added to z, with its product and constant (2.3 u, and u for the product where it is not fused) and
+ * the sum. */
+static void add_score(double added, double *z, double *moved)
+{
+    *moved += 3.3 * UNIT * fabs(added) + UNIT * (fabs(*z) + fabs(added));
+    *z += added;
+}
+
+/* The score s = q k has error g(d + 1) |q||k| and what q and k bring along. Then z = s c with c rounded once (u)
+ * and the product rounded (u, not with FMA). Exponents t = z - r round once more, below. */
 static void score_row(const heed_attention_args *args, size_t b, size_t h, size_t i, const double *q, const double *dq,
-                      const double *k, const double *dk, size_t queries, struct attention_row *row)
+                      const double *k, const double *dk, struct attention_row *row)
 {
     double c = scale_of(args) * LOG2E, rounding = gamma_of((double)args->head_dim + 1);
     for (size_t j = 0; j < row->keys; j++) {
         row->z[j] = -INFINITY;
-        if (!sees(args, b, h, i, j, queries, row->keys))
+        if (!sees(args, b, h, i, j, row->position))
             continue;
         double s = 0.0, size = 0.0, carried = ((double)args->head_dim + 1) * TINY;
         for (size_t d = 0; d < args->head_dim; d++) {
@@ -549,16 +578,23 @@ static void score_row(const heed_attention_args *args, size_t b, size_t h, size_
             size += (fabs(q[d]) + dq[d]) * (fabs(kv) + ke);
             carried += (fabs(q[d]) + dq[d]) * ke + dq[d] * fabs(kv);
         }
-        double mask = 0.0;
-        if (args->mask.type == HEED_MASK_ADDITIVE)
-            mask = (double)((const float *)args->mask.data)[b * args->mask.batch_stride + h * args->mask.head_stride +
-                                                            i * args->mask.row_stride + j] *
-                   LOG2E;
-        row->z[j] = s * c + mask;
+        row->z[j] = s * c;
         row->moved[j] = fabs(c) * (rounding * size + carried) + 2.01 * UNIT * fabs(s * c);
-        if (args->mask.type != HEED_MASK_NONE)
-            row->moved[j] += 2.3 * UNIT * fabs(mask) + UNIT * (fabs(s * c) + fabs(mask));
+        if (args->softcap > 0.0f) {
+            row->moved[j] = fabs(c) * (rounding * size + carried);
+            row->z[j] = cap_score((double)args->softcap, scale_of(args), s, &row->moved[j]);
+        }
+        if (args->slopes)
+            add_score((double)args->slopes[h] * ((double)j - row->position) * LOG2E, &row->z[j], &row->moved[j]);
+        if (args->mask.type != HEED_MASK_NONE) {
+            size_t at = b * args->mask.batch_stride + h * args->mask.head_stride + i * args->mask.row_stride + j;
+            int boolean = args->mask.type == HEED_MASK_BOOLEAN;
+            double mask = boolean ? 0.0 : (double)((const float *)args->mask.data)[at];
+            add_score(mask * LOG2E, &row->z[j], &row->moved[j]);
+        }
     }
+    row->z[row->keys] = args->sinks ? (double)args->sinks[h] * LOG2E : -INFINITY;
+    row->moved[row->keys] = args->sinks ? 2.3 * UNIT * fabs(row->z[row->keys]) : 0.0;
 }
 
 /* A key's weight is 2^t, t = z - r_b: u |t| and the error e of 2^t. It is then scaled with its block:
@@ -568,13 +604,14 @@ static void score_row(const heed_attention_args *args, size_t b, size_t h, size_
 static void weigh_row(struct attention_row *row)
 {
     double max = -INFINITY, sum = 0.0, most_moved = 0.0;
+    size_t sink = row->keys;
     row->blocks = 0.0;
-    for (size_t j = 0; j < row->keys; j++) {
+    for (size_t j = 0; j <= sink; j++) {
         max = fmax(max, row->z[j]);
         if (row->z[j] != -INFINITY)
             most_moved = fmax(most_moved, row->moved[j]);
     }
-    for (size_t j = 0; j < row->keys; j++)
+    for (size_t j = 0; j <= sink; j++)
         sum += exp2(row->z[j] - max);
     double *block_max = zeros(row->keys / HEED_KEY_BLOCK + 1);
     for (size_t j = 0; j < row->keys; j++) {
@@ -583,18 +620,27 @@ static void weigh_row(struct attention_row *row)
     }
     for (size_t j = 0; j < row->keys; j += HEED_KEY_BLOCK)
         row->blocks += block_max[j / HEED_KEY_BLOCK] != -INFINITY;
+    row->blocks += row->z[sink] != -INFINITY;
     row->mean_epsilon = 0.0;
-    for (size_t j = 0; j < row->keys; j++) {
+    for (size_t j = 0; j <= sink; j++) {
         row->weight[j] = row->epsilon[j] = 0.0;
         if (row->z[j] == -INFINITY)
             continue;
-        double reference = block_max[j / HEED_KEY_BLOCK], slack = 2.0 * most_moved;
+        double reference = j == sink ? row->z[j] : block_max[j / HEED_KEY_BLOCK], slack = 2.0 * most_moved;
         double exponent = row->moved[j] + UNIT * (reference - row->z[j] + slack) + UNIT * (max - reference + slack);
         row->weight[j] = exp2(row->z[j] - max) / sum;
         row->epsilon[j] = expm1(SECOND_ORDER * (LN2 * exponent + (row->blocks + 1.0) * exp2_error));
         if (row->weight[j] > 0.0)
             row->mean_epsilon += row->weight[j] * row->epsilon[j];
     }
+    /* ln(2^r l): what l carries, its additions and folds, an ulp of its logarithm and two roundings. */
+    size_t block = row->keys < HEED_KEY_BLOCK ? row->keys : HEED_KEY_BLOCK;
+    row->log_sum = row->blocks > 0.0 ? max / LOG2E + log(sum) : -INFINITY;
+    row->log_sum_error = row->blocks > 0.0 ? SECOND_ORDER * (row->mean_epsilon / (1.0 - row->mean_epsilon) +
+                                                             gamma_of(reduction_depth(block) + 2.0 * row->blocks + 1) +
+                                                             4.0 * UNIT * log(sum) + UNIT * fabs(row->log_sum)) +
+                                                 (double)row->keys * 0x1p-123
+                                           : 0.0;
 }
 
 /* With weights w (1 + epsilon): |out' - out| <= sum w epsilon |v - out| / (1 - mean epsilon). The sums
@@ -611,10 +657,10 @@ static void mix_values(const struct attention_row *row, size_t dim, const double
         for (size_t j = 0; j < row->keys; j++)
             if (row->weight[j] > 0.0)
                 out[d] += row->weight[j] * v[j * dim + d];
-        for (size_t j = 0; j < row->keys; j++) {
+        for (size_t j = 0; j <= row->keys; j++) {
             if (row->z[j] == -INFINITY)
                 continue;
-            double value = v[j * dim + d], moved = dv[j * dim + d];
+            double value = j < row->keys ? v[j * dim + d] : 0.0, moved = j < row->keys ? dv[j * dim + d] : 0.0;
             if (row->weight[j] > 0.0) {
                 drift += row->weight[j] * row->epsilon[j] * fabs(value - out[d]);
                 size += row->weight[j] * (fabs(value) + moved);
@@ -646,12 +692,15 @@ static void map_row(const struct attention_row *row, size_t cols, double *map, d
 }
 
 struct inexact reference_attention(const heed_attention_args *args, struct inexact q, struct inexact k,
-                                   struct inexact v, struct inexact *map)
+                                   struct inexact v, struct inexact *map, struct inexact *log_sum)
 {
     size_t group = args->n_kv_heads ? args->n_heads / args->n_kv_heads : 1;
     struct inexact out = inexact_new(args->batch * args->n_heads * args->seq_q * args->value_dim);
+    size_t slots = args->seq_kv + 1;
     struct attention_row row = {
-        0, zeros(args->seq_kv), zeros(args->seq_kv), zeros(args->seq_kv), zeros(args->seq_kv), 0.0, 0.0};
+        .z = zeros(slots), .moved = zeros(slots), .weight = zeros(slots), .epsilon = zeros(slots)};
+    if (log_sum)
+        *log_sum = inexact_new(args->batch * args->n_heads * args->seq_q);
     if (map)
         *map = inexact_new(args->batch * args->n_heads * args->seq_q * args->seq_kv);
     for (size_t b = 0; b < args->batch; b++) {
@@ -661,9 +710,14 @@ struct inexact reference_attention(const heed_attention_args *args, struct inexa
             for (size_t i = 0; i < queries; i++) {
                 size_t at = (b * args->n_heads + h) * args->seq_q + i;
                 size_t kv = (b * args->n_kv_heads + h / group) * args->seq_kv;
+                row.position = position_of(args, b, i, queries, row.keys);
                 score_row(args, b, h, i, q.value + at * args->head_dim, q.error + at * args->head_dim,
-                          k.value + kv * args->head_dim, k.error + kv * args->head_dim, queries, &row);
+                          k.value + kv * args->head_dim, k.error + kv * args->head_dim, &row);
                 weigh_row(&row);
+                if (log_sum) {
+                    log_sum->value[at] = row.log_sum;
+                    log_sum->error[at] = row.log_sum_error;
+                }
                 mix_values(&row, args->value_dim, v.value + kv * args->value_dim, v.error + kv * args->value_dim,
                            out.value + at * args->value_dim, out.error + at * args->value_dim);
                 if (map)
@@ -690,14 +744,14 @@ static struct inexact dense_heads(size_t batch, size_t heads, size_t seq, size_t
     return inexact_heads(batch, heads, seq, dim, inexact_rows(1, n, x->data, n), x, offsets);
 }
 
-struct inexact reference_attention_of(const heed_attention_args *args, struct inexact *map)
+struct inexact reference_attention_of(const heed_attention_args *args, struct inexact *map, struct inexact *log_sum)
 {
     struct inexact q = dense_heads(args->batch, args->n_heads, args->seq_q, args->head_dim, &args->q, args->q_offsets);
     struct inexact k =
         dense_heads(args->batch, args->n_kv_heads, args->seq_kv, args->head_dim, &args->k, args->kv_offsets);
     struct inexact v =
         dense_heads(args->batch, args->n_kv_heads, args->seq_kv, args->value_dim, &args->v, args->kv_offsets);
-    return reference_attention(args, q, k, v, map);
+    return reference_attention(args, q, k, v, map, log_sum);
 }
 
 /* ---- layers ---- */
@@ -752,6 +806,11 @@ struct inexact reference_mha(const struct layer_problem *p, const heed_mha_args 
     a.mask = args->mask;
     a.scale = args->scale;
     a.scale_value = args->scale_value;
+    a.window_left = args->window_left;
+    a.window_right = args->window_right;
+    a.softcap = args->softcap;
+    a.slopes = args->slopes;
+    a.sinks = args->sinks;
     size_t tokens = a.q_offsets ? a.q_offsets[a.batch] : a.batch * a.seq_q;
     size_t keys = a.kv_offsets ? a.kv_offsets[a.batch] : a.batch * a.seq_kv;
     struct inexact source = self ? x : memory;
@@ -761,7 +820,7 @@ struct inexact reference_mha(const struct layer_problem *p, const heed_mha_args 
                                      a.seq_kv, a.kv_offsets);
     struct inexact v = project_heads(keys, p->d_model, p->n_kv_heads, p->value_dim, source, p->value, p->value_bias, &a,
                                      a.seq_kv, a.kv_offsets);
-    struct inexact concat = concat_heads(&a, tokens, reference_attention(&a, q, k, v, NULL));
+    struct inexact concat = concat_heads(&a, tokens, reference_attention(&a, q, k, v, NULL, NULL));
     return reference_linear(tokens, p->n_heads * p->value_dim, p->d_model, concat, p->output, p->output_bias,
                             HEED_ACTIVATION_NONE, residual);
 }

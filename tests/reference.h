@@ -91,12 +91,12 @@ struct inexact reference_rotary_table(size_t n, const int32_t *positions, size_t
 struct inexact inexact_heads(size_t batch, size_t heads, size_t seq, size_t dim, struct inexact data,
                              const heed_heads *strides, const size_t *offsets);
 
-/* Shapes, masks and scale from args; q, k, v dense. Results are dense, the map only where asked. */
+/* Shapes, masks and scale from args; q, k, v dense. Results are dense, map and log-sum-exp only where asked. */
 struct inexact reference_attention(const heed_attention_args *args, struct inexact q, struct inexact k,
-                                   struct inexact v, struct inexact *map);
+                                   struct inexact v, struct inexact *map, struct inexact *log_sum);
 
 /* From the float data of args. */
-struct inexact reference_attention_of(const heed_attention_args *args, struct inexact *map);
+struct inexact reference_attention_of(const heed_attention_args *args, struct inexact *map, struct inexact *log_sum);
 
 /* Weights of one encoder layer, unpacked, [in][out]. */
 struct layer_problem {

@@ -246,6 +246,133 @@ static uint64_t golden_attention(const struct heed_kernels *t)
     return hash;
 }
 
+/* What shapes scores, without and with everything else: a bit of `shaping` each. */
+enum { WINDOW = 1, SOFTCAP = 2, SLOPES = 4, SINKS = 8, CAUSAL = 16, MASK = 32, ALL_SHAPING = 63 };
+
+struct shaped_attention {
+    float *q, *k, *v, *mask, *out, *partial;
+    struct heed_attention_task task;
+};
+
+static void shape_attention(struct shaped_attention *x, int shaping)
+{
+    enum { KEYS = 600, DIM = 40 };
+    static const float slope[M] = {0.5f, 0.25f, 0.125f}, sink[M] = {3.0f, -2.0f, 0.25f};
+    struct heed_attention_task task = {
+        .rows = M,
+        .head_dim = DIM,
+        .value_dim = DIM,
+        .q = x->q,
+        .q_row = DIM,
+        .k = {x->k, 16, 16 * DIM},
+        .v = {x->v, 16, 16 * KEYS},
+        .keys = KEYS,
+        .causal = (shaping & CAUSAL) != 0,
+        .diagonal = KEYS - M,
+        .windowed = (shaping & WINDOW) != 0,
+        .oldest = KEYS - M - 300,
+        .first_block = shaping & WINDOW ? (KEYS - M - 300) / HEED_KEY_BLOCK * HEED_KEY_BLOCK : 0,
+        .position = KEYS - M,
+        .slopes = shaping & SLOPES ? slope : NULL,
+        .sinks = shaping & SINKS ? sink : NULL,
+        .mask_kind = shaping & MASK ? HEED_KIND_ADDITIVE : HEED_KIND_UNMASKED,
+        .mask = x->mask,
+        .mask_row = KEYS,
+        .scale_log2e = 0.228f,
+        .cap = shaping & SOFTCAP ? 7.2134752f : 0.0f,
+        .cap_slope = 0.0316f,
+        .out = x->out,
+        .out_row = DIM,
+        .log_sum = x->out + M * DIM,
+        .log_sum_row = 1,
+        .scratch = buffer(heed_attention_scratch(DIM, KEYS, true), 0),
+        .partial = x->partial,
+    };
+    x->task = task;
+}
+
+static struct shaped_attention random_shaped(void)
+{
+    enum { KEYS = 600, DIM = 40 };
+    struct shaped_attention x;
+    x.q = random_floats(M * DIM, -2.0f, 2.0f);
+    x.k = random_floats(608 * DIM, -2.0f, 2.0f);
+    x.v = random_floats(48 * KEYS, -1.0f, 1.0f);
+    x.mask = random_floats(M * KEYS, -2.0f, 2.0f);
+    x.out = buffer(M * DIM + M + M * KEYS, 0);
+    x.partial = random_floats(heed_attention_partial(M, DIM, 3), 0.0f, 0.0f);
+    return x;
+}
+
+static uint64_t golden_shaped(const struct heed_kernels *t, int shaping, int with_map)
+{
+    struct shaped_attention x = random_shaped();
+    shape_attention(&x, shaping);
+    size_t n = x.task.rows * (x.task.value_dim + 1);
+    if (with_map) {
+        x.task.map = x.out + n;
+        x.task.map_row = x.task.map_cols = x.task.keys;
+        n += x.task.rows * x.task.keys;
+    }
+    t->attention(&x.task);
+    return hash_of(n, x.out);
+}
+
+static uint64_t golden_window(const struct heed_kernels *t)
+{
+    return golden_shaped(t, WINDOW, 1);
+}
+
+static uint64_t golden_softcap(const struct heed_kernels *t)
+{
+    return golden_shaped(t, SOFTCAP, 1);
+}
+
+static uint64_t golden_slopes(const struct heed_kernels *t)
+{
+    return golden_shaped(t, SLOPES, 1);
+}
+
+static uint64_t golden_sinks(const struct heed_kernels *t)
+{
+    return golden_shaped(t, SINKS, 1);
+}
+
+static uint64_t golden_all_shaping(const struct heed_kernels *t)
+{
+    return golden_shaped(t, ALL_SHAPING, 1);
+}
+
+static uint64_t golden_attention_blocks(const struct heed_kernels *t)
+{
+    struct shaped_attention x = random_shaped();
+    shape_attention(&x, WINDOW | SLOPES | CAUSAL);
+    t->attention_blocks(&x.task, 256, 512);
+    t->attention_blocks(&x.task, 512, 600);
+    return hash_of(heed_attention_partial(M, x.task.value_dim, 3), x.partial);
+}
+
+static uint64_t golden_attention_fold(const struct heed_kernels *t)
+{
+    struct shaped_attention x = random_shaped();
+    shape_attention(&x, ALL_SHAPING & ~SOFTCAP);
+    x.task.one_position = true;
+    x.task.head_row = 1;
+    t->attention_blocks(&x.task, x.task.first_block, 600);
+    t->attention_fold(&x.task);
+    return hash_of(x.task.rows * (x.task.value_dim + 1), x.out);
+}
+
+static uint64_t golden_vtanh(const struct heed_kernels *t)
+{
+    enum { SIZE = 4000 };
+    float *x = random_floats(SIZE, -12.0f, 12.0f), *y = buffer(SIZE, 0);
+    for (size_t i = 0; i < SIZE; i += 3)
+        x[i] /= 16.0f;
+    t->vtanh(SIZE, x, y);
+    return hash_of(SIZE, y);
+}
+
 static uint64_t golden_rotary(const struct heed_kernels *t)
 {
     enum { HEADS = 3, DIM = 130, DIMS = 122 };
@@ -454,6 +581,14 @@ static const struct golden {
     GOLDEN(110, rotary_table, 0x1293ad266896b7e4, 0x1293ad266896b7e4),
     GOLDEN(111, max_rows, 0xd8cb3f88e8ba290c, 0xd8cb3f88e8ba290c),
     GOLDEN(112, top_k, 0x2a14dce7b7907d4f, 0x2a14dce7b7907d4f),
+    GOLDEN(113, vtanh, 0x62caa6e429137d71, 0xb3dd7f60d4b4ce6a),
+    GOLDEN(114, window, 0xfb0f1eb9380d1698, 0x3a98bada2a9f5ec9),
+    GOLDEN(115, softcap, 0x4e82182562fe0b37, 0xda3e0c16dbe17259),
+    GOLDEN(116, slopes, 0xefe7b00674a28bbb, 0x838bc807ddd307be),
+    GOLDEN(117, sinks, 0x7ab5d68e70d28f28, 0xe26befef436e50f0),
+    GOLDEN(118, all_shaping, 0x21e212e31e9eeb33, 0x2f6c121e32373421),
+    GOLDEN(119, attention_blocks, 0xabd92c56932f5b90, 0x90931f0d49a8b9d7),
+    GOLDEN(120, attention_fold, 0xc20949d781886d1c, 0x871cc44d99c4679b),
     GOLDEN(101, silu, 0x7f0d28b940054a41, 0xad3150b975a5545b),
 };
 

@@ -424,14 +424,13 @@ static heed_attention_args attention_args(void)
     return a;
 }
 
-static void run_attention(const struct setting *s, float *out)
+static void attend(const struct setting *s, heed_attention_args a, float *out)
 {
     size_t q_ld = N_HEADS * HEAD_DIM + s->gap, k_ld = HEAD_DIM + s->gap, v_ld = VALUE_DIM + s->gap;
     size_t out_ld = N_HEADS * VALUE_DIM + s->gap;
     float *q = matrix(s, ATTENTION_BATCH * QUERIES, N_HEADS * HEAD_DIM, 60);
     float *k = matrix(s, ATTENTION_BATCH * KEYS, HEAD_DIM, 61), *v = matrix(s, ATTENTION_BATCH * KEYS, VALUE_DIM, 62);
     float *y = matrix(s, ATTENTION_BATCH * QUERIES, N_HEADS * VALUE_DIM, 63);
-    heed_attention_args a = attention_args();
     a.batch = s->units;
     a.q = (heed_heads){q + s->first * QUERIES * q_ld, QUERIES * q_ld, HEAD_DIM, q_ld};
     a.k = (heed_heads){k + s->first * KEYS * k_ld, KEYS * k_ld, 0, k_ld};
@@ -439,6 +438,34 @@ static void run_attention(const struct setting *s, float *out)
     a.out = (heed_heads_out){y, QUERIES * out_ld, VALUE_DIM, out_ld};
     ok(heed_attention(s->context, &a, NULL), "attention");
     copy_out(s, s->units * QUERIES, N_HEADS * VALUE_DIM, y, out);
+}
+
+static void run_attention(const struct setting *s, float *out)
+{
+    attend(s, attention_args(), out);
+}
+
+/* Window, softcap, slopes and sinks together. */
+static void run_shaped_attention(const struct setting *s, float *out)
+{
+    const struct setting dense = {s->context, s->offset, 0, 0, 0};
+    heed_attention_args a = attention_args();
+    a.window_left = 290;
+    a.softcap = 4.0f;
+    a.slopes = matrix(&dense, 1, N_HEADS, 64);
+    a.sinks = matrix(&dense, 1, N_HEADS, 65);
+    attend(s, a, out);
+}
+
+/* The mean map is one row for each query, whatever the workers. */
+static void run_mean_map(const struct setting *s, float *out)
+{
+    static float unused[ATTENTION_BATCH * QUERIES * N_HEADS * VALUE_DIM];
+    float *mean = matrix(s, ATTENTION_BATCH * QUERIES, KEYS, 66);
+    heed_attention_args a = attention_args();
+    a.mean_map = (heed_heads_out){mean, QUERIES * (KEYS + s->gap), 0, KEYS + s->gap};
+    attend(s, a, unused);
+    copy_out(s, s->units * QUERIES, KEYS, mean, out);
 }
 
 static const size_t attention_offsets[] = {0, QUERIES, 2 * QUERIES, 3 * QUERIES};
@@ -474,12 +501,16 @@ static const struct invariant {
     {"embed and layernorm", run_embed_layernorm, ROWS, WIDE, NULL},
     {"ffn", run_ffn, LAYER_ROWS, D_MODEL, NULL},
     {"attention", run_attention, ATTENTION_BATCH, N_HEADS *VALUE_DIM, attention_offsets},
+    {"shaped attention", run_shaped_attention, ATTENTION_BATCH, N_HEADS *VALUE_DIM, attention_offsets},
+    {"mean map", run_mean_map, ATTENTION_BATCH, KEYS, attention_offsets},
     {"cross-attention", run_cross_attention, SEQUENCES, D_MODEL, offsets},
     {"encoder, post-norm", run_post_norm, SEQUENCES, D_MODEL, offsets},
     {"encoder, pre-norm, causal", run_pre_norm_causal, SEQUENCES, D_MODEL, offsets},
 };
 
-static float base[ROWS * WIDE], got[ROWS * WIDE];
+enum { MOST_OUT = ATTENTION_BATCH * QUERIES * KEYS };
+
+static float base[MOST_OUT], got[MOST_OUT];
 
 static size_t row_of(const struct invariant *op, size_t unit)
 {

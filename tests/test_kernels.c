@@ -4,6 +4,7 @@
  */
 #include "arena.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -455,6 +456,14 @@ static void run_vlog(const struct heed_kernels *kernels, const struct row_case *
         kernels->vlog(r->cols, src, dst);
 }
 
+static void run_vtanh(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                      size_t ld)
+{
+    (void)ld;
+    if (r->rows > 0)
+        kernels->vtanh(r->cols, src, dst);
+}
+
 static void run_vexp2(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                       size_t ld)
 {
@@ -490,6 +499,7 @@ static const struct {
     {"argmax", run_argmax},
     {"vexp", run_vexp},
     {"vlog", run_vlog},
+    {"vtanh", run_vtanh},
     {"vexp2", run_vexp2},
 };
 
@@ -518,8 +528,32 @@ static void sweep_row_kernel(size_t index)
 
 struct attention_case {
     size_t rows, keys, head_dim, value_dim;
-    unsigned options; /* bits 0-1 causal kind, 2-3 mask kind, 4 map, 5 guard side, 6 interleaved strides */
+    /* bits 0-1 causal kind, 2-3 mask kind, 4 map, 5 guard side, 6 interleaved strides, 7 window, 8 softcap, 9 slopes,
+     * sinks and log-sum-exp, 10 rows are heads of one query */
+    unsigned options;
 };
+
+static void shape_attention(struct heed_attention_task *task, const struct attention_case *c)
+{
+    static const float factors[64] = {0.5f, -0.25f, 0.125f, 2.0f, 0.0f, -INFINITY, -1.0f};
+    if (c->options & 128) {
+        ptrdiff_t first = task->diagonal - (ptrdiff_t)(c->keys / 2);
+        task->windowed = true;
+        task->oldest = first;
+        task->first_block = first > 0 ? (size_t)first / HEED_KEY_BLOCK * HEED_KEY_BLOCK : 0;
+    }
+    if (c->options & 256) {
+        task->cap = 3.0f;
+        task->cap_slope = 0.3f;
+    }
+    task->one_position = (c->options & 1024) != 0;
+    task->head_row = task->one_position;
+    if (c->options & 512) {
+        task->slopes = factors;
+        task->sinks = factors + 1;
+        task->position = task->diagonal;
+    }
+}
 
 static void set_attention_mask(struct heed_attention_task *task, const struct attention_case *c, unsigned char *boolean)
 {
@@ -532,6 +566,30 @@ static void set_attention_mask(struct heed_attention_task *task, const struct at
         task->mask_kind = HEED_KIND_BOOLEAN;
         task->mask = boolean;
     }
+}
+
+/* The blocks one by one, the last one first, and then folded: what attention gave. */
+static void check_attention_parts(const struct attention_case *c, struct heed_attention_task *task, float *out,
+                                  size_t out_floats, size_t sum_floats)
+{
+    enum { MOST = 1 << 16 };
+    static float partial[MOST];
+    size_t blocks = (c->keys + HEED_KEY_BLOCK - 1) / HEED_KEY_BLOCK;
+    size_t floats = heed_attention_partial(c->rows, c->value_dim, blocks);
+    if (!check_that(floats <= MOST, "%zu floats of partial results", floats))
+        return;
+    task->partial = partial + MOST - floats;
+    task->out = out;
+    task->log_sum = sum_floats ? out + out_floats : NULL;
+    for (size_t block = blocks; block-- > task->first_block / HEED_KEY_BLOCK;) {
+        size_t end = (block + 1) * HEED_KEY_BLOCK;
+        t.table->attention_blocks(task, block * HEED_KEY_BLOCK, end < c->keys ? end : c->keys);
+    }
+    for (size_t i = 0; i < c->rows; i++)
+        for (size_t d = 0; d < c->value_dim; d++)
+            out[i * task->out_row + d] = NAN;
+    t.table->attention_fold(task);
+    compare(out_floats + sum_floats, out, "attention by parts", c->rows, c->keys, c->options);
 }
 
 static void check_attention(const struct attention_case *c)
@@ -562,17 +620,25 @@ static void check_attention(const struct attention_case *c)
     for (size_t i = 0; i < sizeof boolean; i++)
         boolean[i] = random_below(4) != 0;
     set_attention_mask(&task, c, boolean);
+    shape_attention(&task, c);
 
+    size_t sum_floats = c->options & 512 ? c->rows : 0;
     size_t scratch = heed_attention_scratch(c->value_dim, c->keys, map_floats > 0);
-    float *out = prepare(out_floats + map_floats, at_end);
+    float *out = prepare(out_floats + map_floats + sum_floats, at_end);
     task.scratch = arena_place(&t.extra, scratch, 1);
     task.out = out;
     task.map = map_floats ? out + out_floats : NULL;
+    task.log_sum = sum_floats ? out + out_floats + map_floats : NULL;
+    task.log_sum_row = 1;
     t.table->attention(&task);
     task.out = t.want;
     task.map = map_floats ? t.want + out_floats : NULL;
+    task.log_sum = sum_floats ? t.want + out_floats + map_floats : NULL;
     t.oracle->attention(&task);
-    compare(out_floats + map_floats, out, "attention", c->rows, c->keys, c->head_dim * 1000 + c->value_dim);
+    compare(out_floats + map_floats + sum_floats, out, "attention", c->rows, c->keys,
+            c->head_dim * 1000 + c->value_dim);
+    if (map_floats == 0)
+        check_attention_parts(c, &task, out, out_floats, sum_floats);
 }
 
 static void sweep_attention(void)
@@ -581,18 +647,18 @@ static void sweep_attention(void)
     size_t most_rows = 2 * t.table->mr + 1;
     for (size_t rows = 0; rows <= most_rows; rows++)
         for (size_t keys = 0; keys <= sweep_end(); keys += step(1, 5), options += 37)
-            check_attention(&(struct attention_case){rows, keys, 5, 6, options & 127});
+            check_attention(&(struct attention_case){rows, keys, 5, 6, options & 2047});
     for (size_t keys = 0; keys <= sweep_end(); keys += step(3, 9))
         for (size_t dim = 0; dim <= sweep_end(); dim += step(3, 9), options += 37) {
-            check_attention(&(struct attention_case){3, keys, dim, 16, options & 127});
-            check_attention(&(struct attention_case){3, keys, 8, dim, options & 127});
+            check_attention(&(struct attention_case){3, keys, dim, 16, options & 2047});
+            check_attention(&(struct attention_case){3, keys, 8, dim, options & 2047});
         }
     for (size_t rows = 0; rows <= most_rows; rows += step(1, 4))
         for (size_t dim = 0; dim <= sweep_end(); dim += step(2, 13), options += 37)
-            check_attention(&(struct attention_case){rows, 37, dim, dim, options & 127});
+            check_attention(&(struct attention_case){rows, 37, dim, dim, options & 2047});
     static const size_t edges[] = {255, 256, 257, 300, 511, 512, 513, 767, 768, 769, 1025};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
-        for (options = 0; options < 128; options += (unsigned)step(1, 11))
+        for (options = 0; options < 2048; options += (unsigned)step(5, 37))
             check_attention(&(struct attention_case){t.table->mr + 2, edges[i], 8, 16, options});
 }
 

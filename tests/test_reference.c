@@ -609,27 +609,43 @@ struct attention_case {
     heed_causal causal;
     heed_mask_type mask;
     int lengths, map;
-    float magnitude; /* of q: scores reach its square or so times sqrt(head_dim) */
+    float magnitude;    /* of q: scores reach its square or so times sqrt(head_dim) */
+    size_t left, right; /* window, plus 1; 0: unbounded */
+    float softcap;
+    int slopes, sinks;
 };
 
 static const struct attention_case attention_cases[] = {
-    {1, 1, 1, 1, 1, 1, 1, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1.0f},
-    {2, 3, 3, 5, 7, 4, 4, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1.0f},
-    {2, 4, 2, 9, 17, 16, 8, HEED_CAUSAL_TOP_LEFT, HEED_MASK_NONE, 1, 1, 3.0f},
-    {1, 6, 1, 13, 31, 33, 17, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_NONE, 0, 1, 3.0f},
-    {3, 2, 1, 20, 12, 8, 5, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_BOOLEAN, 1, 1, 2.0f},
-    {2, 2, 2, 7, 50, 64, 64, HEED_CAUSAL_NONE, HEED_MASK_ADDITIVE, 1, 1, 1.0f},
-    {1, 2, 2, 3, 255, 32, 16, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 2.0f},
-    {1, 2, 2, 3, 256, 32, 16, HEED_CAUSAL_NONE, HEED_MASK_ADDITIVE, 0, 1, 2.0f},
-    {1, 2, 1, 3, 257, 32, 24, HEED_CAUSAL_NONE, HEED_MASK_BOOLEAN, 0, 1, 2.0f},
-    {1, 1, 1, 60, 600, 16, 16, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_NONE, 0, 1, 2.0f},
-    {1, 1, 1, 300, 300, 24, 16, HEED_CAUSAL_TOP_LEFT, HEED_MASK_NONE, 0, 0, 1.0f},
-    {1, 2, 1, 5, 1500, 64, 33, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 10.0f},
-    {1, 1, 1, 4, 700, 64, 64, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1000.0f},
-    {1, 1, 1, 4, 700, 64, 64, HEED_CAUSAL_NONE, HEED_MASK_ADDITIVE, 0, 1, 1000.0f},
-    {1, 1, 1, 4, 300, 16, 16, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1e-20f},
-    {1, 2, 2, 2, 9, 0, 3, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1.0f},
-    {1, 1, 1, 2, 5, 7, 130, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1.0f},
+    {1, 1, 1, 1, 1, 1, 1, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1.0f, 0, 0, 0.0f, 0, 0},
+    {2, 3, 3, 5, 7, 4, 4, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1.0f, 0, 0, 0.0f, 0, 0},
+    {2, 4, 2, 9, 17, 16, 8, HEED_CAUSAL_TOP_LEFT, HEED_MASK_NONE, 1, 1, 3.0f, 0, 0, 0.0f, 0, 0},
+    {1, 6, 1, 13, 31, 33, 17, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_NONE, 0, 1, 3.0f, 0, 0, 0.0f, 0, 0},
+    {3, 2, 1, 20, 12, 8, 5, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_BOOLEAN, 1, 1, 2.0f, 0, 0, 0.0f, 0, 0},
+    {2, 2, 2, 7, 50, 64, 64, HEED_CAUSAL_NONE, HEED_MASK_ADDITIVE, 1, 1, 1.0f, 0, 0, 0.0f, 0, 0},
+    {1, 2, 2, 3, 255, 32, 16, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 2.0f, 0, 0, 0.0f, 0, 0},
+    {1, 2, 2, 3, 256, 32, 16, HEED_CAUSAL_NONE, HEED_MASK_ADDITIVE, 0, 1, 2.0f, 0, 0, 0.0f, 0, 0},
+    {1, 2, 1, 3, 257, 32, 24, HEED_CAUSAL_NONE, HEED_MASK_BOOLEAN, 0, 1, 2.0f, 0, 0, 0.0f, 0, 0},
+    {1, 1, 1, 60, 600, 16, 16, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_NONE, 0, 1, 2.0f, 0, 0, 0.0f, 0, 0},
+    {1, 1, 1, 300, 300, 24, 16, HEED_CAUSAL_TOP_LEFT, HEED_MASK_NONE, 0, 0, 1.0f, 0, 0, 0.0f, 0, 0},
+    {1, 2, 1, 5, 1500, 64, 33, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 10.0f, 0, 0, 0.0f, 0, 0},
+    {1, 1, 1, 4, 700, 64, 64, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1000.0f, 0, 0, 0.0f, 0, 0},
+    {1, 1, 1, 4, 700, 64, 64, HEED_CAUSAL_NONE, HEED_MASK_ADDITIVE, 0, 1, 1000.0f, 0, 0, 0.0f, 0, 0},
+    {1, 1, 1, 4, 300, 16, 16, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1e-20f, 0, 0, 0.0f, 0, 0},
+    {1, 2, 2, 2, 9, 0, 3, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1.0f, 0, 0, 0.0f, 0, 0},
+    {1, 1, 1, 2, 5, 7, 130, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1.0f, 0, 0, 0.0f, 0, 0},
+    {1, 2, 1, 30, 30, 16, 16, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_NONE, 0, 1, 2.0f, 6, 0, 0.0f, 0, 0},
+    {2, 2, 2, 70, 700, 24, 20, HEED_CAUSAL_NONE, HEED_MASK_NONE, 1, 1, 2.0f, 301, 41, 0.0f, 0, 0},
+    {1, 2, 2, 90, 40, 24, 20, HEED_CAUSAL_TOP_LEFT, HEED_MASK_NONE, 0, 1, 2.0f, 1, 0, 0.0f, 0, 0},
+    {1, 1, 1, 7, 600, 8, 16, HEED_CAUSAL_NONE, HEED_MASK_ADDITIVE, 0, 1, 2.0f, 0, 1, 0.0f, 0, 0},
+    {2, 3, 3, 9, 300, 32, 18, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 3.0f, 0, 0, 5.0f, 0, 0},
+    {1, 2, 2, 9, 300, 64, 18, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 100.0f, 0, 0, 30.0f, 0, 0},
+    {1, 2, 2, 9, 520, 16, 18, HEED_CAUSAL_TOP_LEFT, HEED_MASK_BOOLEAN, 0, 1, 2.0f, 0, 0, 0.01f, 0, 0},
+    {2, 4, 2, 17, 530, 16, 16, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_NONE, 1, 1, 2.0f, 0, 0, 0.0f, 1, 0},
+    {1, 4, 1, 1, 800, 16, 16, HEED_CAUSAL_NONE, HEED_MASK_ADDITIVE, 0, 1, 2.0f, 0, 0, 0.0f, 1, 0},
+    {2, 3, 1, 7, 300, 16, 5, HEED_CAUSAL_NONE, HEED_MASK_NONE, 1, 1, 1.0f, 0, 0, 0.0f, 0, 1},
+    {1, 4, 2, 1, 1100, 16, 16, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_NONE, 0, 0, 2.0f, 0, 0, 0.0f, 0, 1},
+    {2, 4, 2, 21, 620, 32, 33, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_ADDITIVE, 1, 1, 3.0f, 300, 0, 20.0f, 1, 1},
+    {1, 4, 2, 1, 620, 32, 33, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_BOOLEAN, 0, 1, 3.0f, 400, 0, 20.0f, 1, 1},
 };
 
 static const void *random_mask(const struct attention_case *a)
@@ -675,12 +691,67 @@ static heed_attention_args random_attention(const struct attention_case *a)
     args.causal = a->causal;
     if (a->mask != HEED_MASK_NONE)
         args.mask = (heed_mask){random_mask(a), a->mask, 0, map_size, a->seq_kv};
+    args.window_left = a->left ? a->left - 1 : HEED_UNBOUNDED;
+    args.window_right = a->right ? a->right - 1 : HEED_UNBOUNDED;
+    args.softcap = a->softcap;
+    float *slopes = buffer(a->heads, 1), *sinks = buffer(a->heads, 2);
+    fill_uniform(slopes, a->heads, -0.5f, 0.5f);
+    fill_uniform(sinks, a->heads, -3.0f, 6.0f);
+    args.slopes = a->slopes ? slopes : NULL;
+    args.sinks = a->sinks ? sinks : NULL;
+    args.log_sum_exp = (heed_heads_out){buffer(a->batch * a->heads * a->seq_q, 6), a->heads * a->seq_q, a->seq_q, 1};
     return args;
+}
+
+/* The mean over heads: their errors, and an addition for each head and the factor. */
+static struct inexact mean_of_heads(const struct attention_case *a, struct inexact map)
+{
+    size_t size = a->seq_q * a->seq_kv;
+    struct inexact mean = inexact_new(a->batch * size);
+    for (size_t i = 0; i < a->batch * size; i++) {
+        for (size_t h = 0; h < a->heads; h++) {
+            size_t at = (i / size * a->heads + h) * size + i % size;
+            mean.value[i] += map.value[at] / (double)a->heads;
+            mean.error[i] += map.error[at] / (double)a->heads;
+        }
+        mean.error[i] += gamma_of((double)a->heads + 2) * (mean.value[i] + mean.error[i]);
+    }
+    return mean;
+}
+
+/* A run of its own, in which the map of each head may or may not be wanted too. */
+static void check_mean_map(const struct attention_case *a, heed_attention_args args, struct inexact map, double *worst)
+{
+    size_t size = a->seq_q * a->seq_kv, rows = a->batch * a->heads * a->seq_q;
+    float *kept = buffer(rows * (a->value_dim + 1), 0), *mean = buffer(a->batch * size, 1);
+    heed_heads_out out = args.out, log_sum = args.log_sum_exp;
+    args.out.data = kept;
+    args.log_sum_exp.data = kept + rows * a->value_dim;
+    args.mean_map = (heed_heads_out){mean, size, 0, a->seq_kv};
+    for (int both = 0; both < 1 + a->map; both++) {
+        args.map.data = both ? args.map.data : NULL;
+        CHECK(heed_attention(context, &args, NULL) == HEED_OK);
+        check_inexact(a->batch * a->seq_q, a->seq_kv, mean, a->seq_kv, mean_of_heads(a, map), "mean map", worst);
+        check_same(rows, a->value_dim, kept, a->value_dim, out.data, a->value_dim, "out beside the mean map");
+        check_same(1, rows, args.log_sum_exp.data, rows, log_sum.data, rows, "log-sum-exp beside the mean map");
+    }
+}
+
+static void check_log_sums(size_t rows, const float *got, struct inexact want, double *worst)
+{
+    for (size_t i = 0; i < rows; i++) {
+        if (want.value[i] != -INFINITY)
+            continue;
+        check_that(got[i] == -INFINITY, "log-sum-exp of row %zu without a key is %g", i, (double)got[i]);
+        want.value[i] = want.error[i] = 0.0;
+        ((float *)(uintptr_t)got)[i] = 0.0f;
+    }
+    check_inexact(1, rows, got, rows, want, "log-sum-exp", worst);
 }
 
 static void test_attention(const struct heed_kernels *table)
 {
-    double worst = 0.0, worst_map = 0.0;
+    double worst = 0.0, worst_map = 0.0, worst_sum = 0.0, worst_mean = 0.0;
     seed(11);
     begin("%s attention within its bound", table->name);
     for (size_t c = 0; c < COUNT(attention_cases); c++) {
@@ -690,16 +761,19 @@ static void test_attention(const struct heed_kernels *table)
         for (size_t b = 0; b < a->batch; b++)
             lengths[b] = random_below(a->seq_kv + 1);
         args.kv_lengths = a->lengths ? lengths : NULL;
-        struct inexact map, out = reference_attention_of(&args, &map);
+        struct inexact map, log_sum, out = reference_attention_of(&args, &map, &log_sum);
         size_t rows = a->batch * a->heads * a->seq_q;
         CHECK(heed_attention(context, &args, NULL) == HEED_OK);
         check_inexact(rows, a->value_dim, args.out.data, a->value_dim, out, "attention", &worst);
         if (a->map)
             check_inexact(rows, a->seq_kv, args.map.data, a->seq_kv, map, "map", &worst_map);
+        check_mean_map(a, args, map, &worst_mean);
+        check_log_sums(rows, args.log_sum_exp.data, log_sum, &worst_sum);
         reference_release();
         release_all();
     }
-    note("attention map on %s: worst error is %.3f of its bound", table->name, worst_map);
+    note("attention map on %s: worst error is %.3f of its bound, mean %.3f, log-sum-exp %.3f", table->name, worst_map,
+         worst_mean, worst_sum);
     finish_line("attention", table->name, worst);
 }
 
@@ -713,8 +787,8 @@ static void test_exact_attention(const struct heed_kernels *table)
     for (size_t c = 0; c < COUNT(keys); c++)
         for (unsigned causal = 0; causal < 2; causal++) {
             const struct attention_case a = {
-                1, 2, 1,   7, keys[c], 5, 18, causal ? HEED_CAUSAL_BOTTOM_RIGHT : HEED_CAUSAL_NONE, HEED_MASK_NONE,
-                0, 1, 0.0f};
+                1, 2,    1, 7, keys[c], 5, 18, causal ? HEED_CAUSAL_BOTTOM_RIGHT : HEED_CAUSAL_NONE, HEED_MASK_NONE, 0,
+                1, 0.0f, 0, 0, 0.0f,    0, 0};
             heed_attention_args args = random_attention(&a);
             float *v = (float *)(uintptr_t)args.v.data;
             fill_integers(v, a.seq_kv * a.value_dim, 100);
@@ -790,9 +864,18 @@ static void check_ffn_and_mha(const struct layer_problem *p, const struct packed
     args.y = y;
     args.ldx = args.ld_memory = args.ldy = d;
     args.causal = HEED_CAUSAL_BOTTOM_RIGHT;
-    CHECK(heed_mha(context, &l->attention, &args, NULL) == HEED_OK);
-    check_inexact(n, d, y, d, reference_mha(p, &args, exact_x, inexact_rows(BATCH * KEYS, d, memory, d), nothing),
-                  "cross-attention", worst);
+    float *slopes = buffer(p->n_heads, 1), *sinks = buffer(p->n_heads, 2);
+    fill_uniform(slopes, p->n_heads, -0.5f, 0.5f);
+    fill_uniform(sinks, p->n_heads, -3.0f, 3.0f);
+    for (int shaped = 0; shaped < 2; shaped++) {
+        args.window_left = shaped ? 3 : HEED_UNBOUNDED;
+        args.softcap = shaped ? 2.0f : 0.0f;
+        args.slopes = shaped ? slopes : NULL;
+        args.sinks = shaped ? sinks : NULL;
+        CHECK(heed_mha(context, &l->attention, &args, NULL) == HEED_OK);
+        check_inexact(n, d, y, d, reference_mha(p, &args, exact_x, inexact_rows(BATCH * KEYS, d, memory, d), nothing),
+                      "cross-attention", worst);
+    }
 }
 
 static void check_layer(const struct layer_problem *p, const struct packed_layer *l, double *worst)

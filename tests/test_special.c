@@ -662,6 +662,66 @@ static void test_diagonal(const struct heed_kernels *table)
     end();
 }
 
+/* The window row by row, as the diagonal above. */
+static void check_window(size_t keys, size_t left, size_t right, size_t j)
+{
+    size_t queries = keys < MOST_QUERIES ? keys : MOST_QUERIES;
+    prepare(queries, keys);
+    at.args.window_left = left;
+    at.args.window_right = right;
+    attend_and_keep();
+    spoil_key(j, 0);
+    attend();
+    for (size_t i = 0; i < queries; i++) {
+        size_t position = i + keys - queries;
+        if (j + left >= position && j <= position + right)
+            check_row(ROW_NAN, VALUES, at.out + i * VALUES, "row that sees it", "NaN key", j);
+        else
+            check_same(1, VALUES, at.out + i * VALUES, VALUES, at.want + i * VALUES, VALUES, "row beside a NaN key");
+    }
+}
+
+static void test_window(const struct heed_kernels *table)
+{
+    static const size_t lefts[] = {0, 1, 5, 40, 256, 300};
+    seed(91);
+    begin("%s attention's window row by row", table->name);
+    for (size_t c = 0; c < COUNT(key_counts); c += key_count_step())
+        for (size_t l = 0; l < COUNT(lefts); l++)
+            for (size_t back = 1; back <= key_counts[c] && back <= lefts[l] + MOST_QUERIES + 1;
+                 back += 1 + lefts[l] / 16)
+                check_window(key_counts[c], lefts[l], back % 4, key_counts[c] - back);
+    end();
+}
+
+/* Keys, values and masks outside the window and the length lie on pages that cannot be read. */
+static void test_unmapped_keys(const struct heed_kernels *table)
+{
+    seed(92);
+    begin("%s attention does not touch unmapped keys that an argument masks", table->name);
+    for (size_t keys = 40; keys <= 600; keys += quick() ? 280 : 70)
+        for (size_t left = 0; left <= 30; left += 5) {
+            size_t hidden = keys % 7, length = keys - hidden, queries = left % 3 + 1;
+            size_t first = length - queries - left, seen = length - first;
+            at.length = length;
+            prepare(queries, keys);
+            at.args.kv_lengths = &at.length;
+            at.args.window_left = left;
+            at.args.causal = left % 2 ? HEED_CAUSAL_BOTTOM_RIGHT : HEED_CAUSAL_NONE;
+            attend_and_keep();
+            for (int at_end = 0; at_end < 2; at_end++) {
+                float *k = guarded(seen * DIM, at_end), *v = guarded(seen * VALUES, at_end);
+                memcpy(k, at.k + first * DIM, seen * DIM * sizeof *k);
+                memcpy(v, at.v + first * VALUES, seen * VALUES * sizeof *v);
+                at.args.k.data = (const float *)((uintptr_t)k - first * DIM * sizeof *k);
+                at.args.v.data = (const float *)((uintptr_t)v - first * VALUES * sizeof *v);
+                check_kept("unmapped keys");
+            }
+            release_all();
+        }
+    end();
+}
+
 static int is_masked(size_t pattern, size_t i, size_t j)
 {
     return pattern == 0 ? (i + j) % 3 == 0 : pattern == 1 ? j % 5 != 4 : j / 256 == i % 2;
@@ -821,6 +881,56 @@ static void test_scores(const struct heed_kernels *table)
     end();
 }
 
+/* Sinks of all kinds, with and without a key to see. */
+static void test_sinks(const struct heed_kernels *table)
+{
+    float sink = 1.5f, sum[4];
+    size_t none = 0;
+    seed(93);
+    begin("%s attention with sinks, and log-sum-exp, at the edges", table->name);
+    prepare(4, 300);
+    attend_and_keep();
+    at.args.sinks = &sink;
+    sink = -INFINITY;
+    check_kept("no sink");
+    sink = -3e38f;
+    check_kept("a sink of no weight");
+    at.args.log_sum_exp = (heed_heads_out){sum, 0, 0, 1};
+    sink = NAN;
+    attend();
+    check_row(ROW_NAN, 4 * VALUES, at.out, "attention", "NaN sink", 0);
+    check_row(ROW_NAN, 4, sum, "log-sum-exp", "NaN sink", 0);
+    sink = INFINITY;
+    attend();
+    check_row(ROW_NAN, 4 * VALUES, at.out, "attention", "infinite sink", 0);
+    sink = 1.5f;
+    at.args.kv_lengths = &none;
+    check_zero_rows(4, "a sink alone");
+    for (size_t i = 0; i < 4; i++)
+        check_bound((double)sum[i], 1.5, 1e-6, "log-sum-exp of a sink", i);
+    at.args.sinks = NULL;
+    check_zero_rows(4, "nothing at all");
+    for (size_t i = 0; i < 4; i++)
+        CHECK(sum[i] == -INFINITY);
+    set_scores(7, -INFINITY);
+    at.args.log_sum_exp = (heed_heads_out){sum, 0, 0, 1};
+    attend();
+    check_row(ROW_NAN, VALUES, at.out, "attention", "all scores -inf", 0);
+    CHECK(sum[0] == -INFINITY);
+    at.args.sinks = &sink;
+    check_zero_rows(1, "scores of -inf beside a sink");
+    set_scores(7, 0.5f);
+    at.args.softcap = 2.0f;
+    at.k[3 * DIM] = INFINITY;
+    at.k[4 * DIM] = -INFINITY;
+    attend();
+    check_row(ROW_FINITE, VALUES, at.out, "attention", "a softcap of infinite scores", 0);
+    at.k[5 * DIM] = NAN;
+    attend();
+    check_row(ROW_NAN, VALUES, at.out, "attention", "a softcap of NaN", 0);
+    end();
+}
+
 /* -FLT_MAX, the usual mask of other frameworks, is a number: keys that all have it weigh the same. */
 static void test_finite_masks(const struct heed_kernels *table)
 {
@@ -843,10 +953,11 @@ static void test_finite_masks(const struct heed_kernels *table)
 static void test_table(const struct heed_kernels *table)
 {
     static void (*const tests[])(const struct heed_kernels *) = {
-        test_softmax,     test_masked_softmax, test_neighbours,     test_layernorm,   test_layernorm_finite,
-        test_rmsnorm,     test_activations,    test_gated,          test_argmax,      test_top_k,
-        test_max_pooling, test_matmul,         test_matmul_scalars, test_hidden_keys, test_diagonal,
-        test_masks,       test_empty_rows,     test_scores,         test_finite_masks};
+        test_softmax,       test_masked_softmax, test_neighbours,     test_layernorm,    test_layernorm_finite,
+        test_rmsnorm,       test_activations,    test_gated,          test_argmax,       test_top_k,
+        test_max_pooling,   test_matmul,         test_matmul_scalars, test_hidden_keys,  test_diagonal,
+        test_masks,         test_empty_rows,     test_scores,         test_finite_masks, test_window,
+        test_unmapped_keys, test_sinks};
     context = context_on(table, 1);
     for (size_t i = 0; i < COUNT(tests); i++)
         tests[i](table);

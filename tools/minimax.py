@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Minimax polynomials of arch/kernels/exp.inc, log.inc and activation.inc, by Lawson's algorithm.
+"""Minimax polynomials of arch/kernels/exp.inc, log.inc, tanh.inc and activation.inc, by Lawson's algorithm.
 
 Prints, for each polynomial, its coefficients rounded to float and the weighted error of the rounded
 polynomial. Coefficients are rounded one at a time, lowest power first, and the rest fitted again, so
@@ -9,7 +9,7 @@ squares) is used because a constrained constant term makes the basis vanish at 0
 exchange breaks down.  usage: tools/minimax.py  (needs numpy and mpmath)
 """
 import numpy as np
-from mpmath import exp, log, mp, mpf, ncdf, pi, sqrt
+from mpmath import exp, log, mp, mpf, ncdf, pi, sqrt, tanh
 
 mp.prec = 120
 GRID = 801
@@ -59,6 +59,8 @@ fit("gelu", "logit(Phi(x)) = x (c0 + c1 x^2 + ...), error in Phi, 0 <= x <= 5.6"
     lambda x: log(ncdf(x)) - log(ncdf(-x)), lambda x: ncdf(-x) * ncdf(x), list(range(1, 20, 2)), mpf(0), mpf("5.6"))
 fit("log", "log(1 + f) = f - f^2/2 + ..., relative error, sqrt(1/2) <= 1 + f <= sqrt(2)",
     lambda f: log(1 + f) - f + f * f / 2, lambda f: 1 / abs(log(1 + f)), list(range(3, 12)), sqrt(mpf(1) / 2) - 1, sqrt(2) - 1)
+fit("tanh", "tanh(x) = x + ..., relative error, 0 <= x <= 5/8",
+    lambda x: tanh(x) - x, lambda x: 1 / tanh(x), [3, 5, 7, 9, 11], mpf(0), mpf(5) / 8)
 two_sqrt_2_pi = 2 * sqrt(2 / pi)
 print("gelu tanh: 2 sqrt(2/pi) =", float(np.float32(float(two_sqrt_2_pi))).hex(), " times 0.044715 =",
       float(np.float32(float(two_sqrt_2_pi * mpf("0.044715")))).hex())

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT
+ * The cache of keys and values: pages of keys in panels and rows of values, and for each sequence a table of
+ * its pages. Without pages, each sequence has one that is as large as its capacity.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+#define CACHE_LINE 64
+
+/* Fills in everything but the pointers; SIZE_MAX bytes on overflow. */
+static heed_status plan(const heed_kv_cache_options *given, struct heed_kv_cache *cache)
+{
+    const heed_kv_cache_options defaults = HEED_KV_CACHE_OPTIONS_INIT;
+    heed_kv_cache_options o = defaults;
+    heed_status status = given ? heed_struct_read(&o, sizeof o, sizeof o, given) : HEED_ERR_NULL;
+    if (status != HEED_OK)
+        return status;
+    if (o.page_keys % HEED_PANEL != 0 || (o.page_keys == 0 && o.pages != 0))
+        return HEED_ERR_SHAPE;
+    bool paged = o.page_keys > 0;
+    *cache = (struct heed_kv_cache){.batch = o.batch,
+                                    .n_kv_heads = o.n_kv_heads,
+                                    .head_dim = o.head_dim,
+                                    .value_dim = o.value_dim,
+                                    .capacity = o.capacity,
+                                    .paged = paged,
+                                    .page_keys = paged ? o.page_keys : heed_pad(o.capacity ? o.capacity : 1),
+                                    .pages = paged ? o.pages : o.batch};
+    if (cache->pages > INT32_MAX)
+        return HEED_ERR_OVERFLOW;
+    cache->table_cols = heed_ceil_div(o.capacity, cache->page_keys);
+    cache->head_floats = heed_times(cache->page_keys, heed_plus(o.head_dim, heed_pad(o.value_dim)));
+    cache->page_floats = heed_times(cache->head_floats, o.n_kv_heads);
+    size_t bytes = heed_plus(sizeof *cache, heed_times(o.batch, sizeof cache->length[0]));
+    bytes = heed_plus(bytes, heed_times(heed_times(o.batch, cache->table_cols), sizeof *cache->table));
+    bytes = heed_plus(bytes, heed_times(heed_times(cache->page_floats, cache->pages), sizeof *cache->data));
+    cache->bytes = heed_plus(bytes, CACHE_LINE);
+    return cache->bytes > PTRDIFF_MAX ? HEED_ERR_OVERFLOW : HEED_OK;
+}
+
+heed_status heed_kv_cache_bytes(const heed_kv_cache_options *options, size_t *bytes)
+{
+    struct heed_kv_cache cache;
+    if (!bytes)
+        return HEED_ERR_NULL;
+    heed_status status = plan(options, &cache);
+    if (status == HEED_OK)
+        *bytes = cache.bytes;
+    return status;
+}
+
+heed_status heed_kv_cache_create(const heed_kv_cache_options *options, void *memory, size_t bytes,
+                                 heed_kv_cache **cache)
+{
+    struct heed_kv_cache planned;
+    heed_status status = plan(options, &planned);
+    if (status != HEED_OK)
+        return status;
+    if (!memory || !cache)
+        return HEED_ERR_NULL;
+    if ((uintptr_t)memory % sizeof(size_t) != 0)
+        return HEED_ERR_ALIGNMENT;
+    if (bytes < planned.bytes)
+        return HEED_ERR_WORKSPACE;
+    struct heed_kv_cache *made = memory;
+    size_t entries = planned.batch * planned.table_cols;
+    planned.table = (int32_t *)(void *)(made->length + planned.batch);
+    uintptr_t data = (uintptr_t)(planned.table + entries);
+    data = (data + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    planned.data = (float *)(void *)((unsigned char *)memory + (data - (uintptr_t)memory));
+    memcpy(made, &planned, sizeof planned);
+    for (size_t i = 0; i < planned.batch; i++)
+        made->length[i] = 0;
+    for (size_t i = 0; i < entries; i++)
+        made->table[i] = planned.paged ? -1 : (int32_t)i;
+    *cache = made;
+    return HEED_OK;
+}
+
+heed_status heed_kv_cache_check_pages(const heed_kv_cache *cache, size_t sequence, size_t begin, size_t end)
+{
+    const int32_t *table = cache->table + sequence * cache->table_cols;
+    for (size_t i = begin / cache->page_keys; i * cache->page_keys < end; i++)
+        if (table[i] < 0)
+            return HEED_ERR_INDEX;
+    return HEED_OK;
+}
+
+heed_status heed_kv_cache_set_pages(heed_kv_cache *cache, size_t sequence, size_t first, size_t n, const int32_t *pages)
+{
+    if (!cache || (n > 0 && !pages))
+        return HEED_ERR_NULL;
+    if ((uintptr_t)pages % sizeof *pages != 0)
+        return HEED_ERR_ALIGNMENT;
+    if (sequence >= cache->batch)
+        return HEED_ERR_INDEX;
+    if (!cache->paged || first > cache->table_cols || n > cache->table_cols - first)
+        return HEED_ERR_SHAPE;
+    for (size_t i = 0; i < n; i++)
+        if (pages[i] < -1 || (pages[i] >= 0 && (size_t)pages[i] >= cache->pages))
+            return HEED_ERR_INDEX;
+    for (size_t i = 0; i < n; i++)
+        cache->table[sequence * cache->table_cols + first + i] = pages[i];
+    return HEED_OK;
+}
+
+void heed_put_keys(const struct heed_kernels *kernels, size_t dim, size_t first, size_t n, const float *src, size_t ld,
+                   float *panels)
+{
+    float *dst = panels + first / HEED_PANEL * HEED_PANEL * dim;
+    size_t column = first % HEED_PANEL;
+    for (; column > 0 && column < HEED_PANEL && n > 0; column++, n--, src += ld)
+        for (size_t p = 0; p < dim; p++)
+            dst[p * HEED_PANEL + column] = src[p];
+    if (n > 0)
+        kernels->pack(true, n, dim, src, ld, dst + (column > 0 ? HEED_PANEL * dim : 0));
+}
+
+/* The panels of a head in the page of a key; its values come after them. */
+static float *page_of(const heed_kv_cache *cache, size_t sequence, size_t key, size_t head)
+{
+    int32_t page = cache->table[sequence * cache->table_cols + key / cache->page_keys];
+    return cache->data + (size_t)page * cache->page_floats + head * cache->head_floats;
+}
+
+static float *values_of(const heed_kv_cache *cache, float *page, size_t key)
+{
+    return page + cache->page_keys * cache->head_dim + key % cache->page_keys * heed_pad(cache->value_dim);
+}
+
+/* Keys of [key, end) in the page of key. */
+static size_t keys_in_page(const heed_kv_cache *cache, size_t key, size_t end)
+{
+    size_t left = cache->page_keys - key % cache->page_keys;
+    return left < end - key ? left : end - key;
+}
+
+struct append {
+    heed_kv_cache *cache;
+    const struct heed_kernels *kernels;
+    size_t sequence, first, end;
+    const heed_heads *k, *v;
+};
+
+static void append_head(void *arg, size_t head, size_t worker)
+{
+    const struct append *job = arg;
+    const heed_kv_cache *cache = job->cache;
+    size_t width = heed_pad(cache->value_dim);
+    (void)worker;
+    for (size_t key = job->first, n; key < job->end; key += n) {
+        float *page = page_of(cache, job->sequence, key, head), *values = values_of(cache, page, key);
+        size_t row = key - job->first;
+        n = keys_in_page(cache, key, job->end);
+        if (cache->head_dim > 0)
+            heed_put_keys(job->kernels, cache->head_dim, key % cache->page_keys, n,
+                          job->k->data + head * job->k->head_stride + row * job->k->row_stride, job->k->row_stride,
+                          page);
+        for (size_t i = 0; cache->value_dim > 0 && i < n; i++) {
+            memcpy(values + i * width, job->v->data + head * job->v->head_stride + (row + i) * job->v->row_stride,
+                   cache->value_dim * sizeof *values);
+            memset(values + i * width + cache->value_dim, 0, (width - cache->value_dim) * sizeof *values);
+        }
+    }
+}
+
+static heed_status check_append(const struct append *job, size_t n)
+{
+    const heed_kv_cache *cache = job->cache;
+    struct heed_operands operands = {.status = HEED_OK};
+    const size_t dims[] = {cache->head_dim, cache->value_dim};
+    const heed_heads *heads[] = {job->k, job->v};
+    for (size_t i = 0; i < 2; i++) {
+        struct heed_dims shape = {{1, cache->n_kv_heads, n}, {0, heads[i]->head_stride, heads[i]->row_stride}, dims[i]};
+        heed_read_tensor(&operands, heads[i]->data, sizeof(float), &shape);
+    }
+    heed_write(&operands, job->cache, 1, 1, cache->bytes, cache->bytes, 0);
+    return heed_operands_check(&operands, NULL, 0);
+}
+
+heed_status heed_kv_cache_append(const heed_context *context, heed_kv_cache *cache, size_t sequence, size_t n,
+                                 const heed_heads *k, const heed_heads *v)
+{
+    struct heed_context fallback;
+    heed_status status = heed_context_resolve(context, &fallback, &context);
+    if (status != HEED_OK)
+        return status;
+    if (!cache || (n > 0 && (!k || !v)))
+        return HEED_ERR_NULL;
+    if (sequence >= cache->batch)
+        return HEED_ERR_INDEX;
+    size_t first = cache->length[sequence];
+    if (n > cache->capacity - first)
+        return HEED_ERR_SHAPE;
+    if (n == 0)
+        return HEED_OK;
+    struct append job = {cache, context->kernels, sequence, first, first + n, k, v};
+    status = heed_kv_cache_check_pages(cache, sequence, first, first + n);
+    if (status == HEED_OK)
+        status = check_append(&job, n);
+    if (status != HEED_OK)
+        return status;
+    heed_run(context, cache->n_kv_heads, (double)n * (double)cache->page_floats / (double)cache->page_keys, append_head,
+             &job);
+    cache->length[sequence] = first + n;
+    return HEED_OK;
+}
+
+heed_status heed_kv_cache_truncate(heed_kv_cache *cache, size_t sequence, size_t length)
+{
+    if (!cache)
+        return HEED_ERR_NULL;
+    if (sequence >= cache->batch)
+        return HEED_ERR_INDEX;
+    if (length > cache->length[sequence])
+        return HEED_ERR_SHAPE;
+    cache->length[sequence] = length;
+    return HEED_OK;
+}
+
+static heed_status check_source(const heed_kv_cache *cache, size_t sequence, const heed_kv_cache *from,
+                                size_t from_sequence, size_t length)
+{
+    if (!cache || !from)
+        return HEED_ERR_NULL;
+    if (sequence >= cache->batch || from_sequence >= from->batch)
+        return HEED_ERR_INDEX;
+    if (cache->n_kv_heads != from->n_kv_heads || cache->head_dim != from->head_dim ||
+        cache->value_dim != from->value_dim || length > from->length[from_sequence] || length > cache->capacity)
+        return HEED_ERR_SHAPE;
+    return HEED_OK;
+}
+
+static bool share_pages(const heed_kv_cache *cache, size_t a, size_t b, size_t length)
+{
+    size_t pages = heed_ceil_div(length, cache->page_keys);
+    for (size_t i = 0; i < pages; i++)
+        for (size_t j = 0; j < pages; j++)
+            if (cache->table[a * cache->table_cols + i] == cache->table[b * cache->table_cols + j])
+                return true;
+    return false;
+}
+
+/* Panel by panel, since the pages of the two may differ in size. */
+static void copy_keys(heed_kv_cache *cache, size_t sequence, const heed_kv_cache *from, size_t from_sequence,
+                      size_t length)
+{
+    size_t width = heed_pad(cache->value_dim);
+    for (size_t head = 0; head < cache->n_kv_heads; head++)
+        for (size_t key = 0; key < length; key += HEED_PANEL) {
+            size_t n = length - key < HEED_PANEL ? length - key : HEED_PANEL;
+            float *dst = page_of(cache, sequence, key, head), *src = page_of(from, from_sequence, key, head);
+            memcpy(dst + key % cache->page_keys * cache->head_dim, src + key % from->page_keys * from->head_dim,
+                   HEED_PANEL * cache->head_dim * sizeof *dst);
+            memcpy(values_of(cache, dst, key), values_of(from, src, key), n * width * sizeof *dst);
+        }
+}
+
+heed_status heed_kv_cache_fork(heed_kv_cache *cache, size_t sequence, const heed_kv_cache *from, size_t from_sequence,
+                               size_t length)
+{
+    heed_status status = check_source(cache, sequence, from, from_sequence, length);
+    if (status == HEED_OK)
+        status = heed_kv_cache_check_pages(cache, sequence, 0, length);
+    if (status == HEED_OK)
+        status = heed_kv_cache_check_pages(from, from_sequence, 0, length);
+    if (status == HEED_OK && cache == from && share_pages(cache, sequence, from_sequence, length))
+        status = HEED_ERR_OVERLAP;
+    if (status != HEED_OK)
+        return status;
+    copy_keys(cache, sequence, from, from_sequence, length);
+    cache->length[sequence] = length;
+    return HEED_OK;
+}
+
+heed_status heed_kv_cache_share(heed_kv_cache *cache, size_t sequence, size_t from_sequence, size_t length)
+{
+    heed_status status = check_source(cache, sequence, cache, from_sequence, length);
+    if (status == HEED_OK && (!cache->paged || length % cache->page_keys != 0))
+        status = HEED_ERR_SHAPE;
+    if (status != HEED_OK)
+        return status;
+    memmove(cache->table + sequence * cache->table_cols, cache->table + from_sequence * cache->table_cols,
+            length / cache->page_keys * sizeof *cache->table);
+    cache->length[sequence] = length;
+    return HEED_OK;
+}
+
+heed_status heed_kv_cache_length(const heed_kv_cache *cache, size_t sequence, size_t *length)
+{
+    if (!cache || !length)
+        return HEED_ERR_NULL;
+    if (sequence >= cache->batch)
+        return HEED_ERR_INDEX;
+    *length = cache->length[sequence];
+    return HEED_OK;
+}

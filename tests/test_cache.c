@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT
+ * The cache of keys and values: attention over it, however it was filled, gives the bits of attention over
+ * tensors, row by row as all at once, on any number of threads.
+ */
+#include "check.h"
+
+#include <string.h>
+
+enum { HEADS = 6, KV_HEADS = 2, DIM = 9, VALUES = 20, MOST_KEYS = 700, SEQUENCES = 3 };
+
+static const size_t lengths[SEQUENCES] = {700, 257, 33};
+
+static float keys[SEQUENCES][KV_HEADS * MOST_KEYS * DIM], values[SEQUENCES][KV_HEADS * MOST_KEYS * VALUES];
+static float queries[SEQUENCES][HEADS * MOST_KEYS * DIM];
+static float want[SEQUENCES][HEADS * MOST_KEYS * VALUES], want_sum[SEQUENCES][HEADS * MOST_KEYS];
+static float slopes[HEADS], sinks[HEADS];
+
+static heed_context *context;
+
+/* What a case adds to plain causal attention. */
+struct shaping {
+    const char *name;
+    size_t window_left;
+    float softcap;
+    int slopes, sinks;
+};
+
+static const struct shaping shapings[] = {
+    {"plain", HEED_UNBOUNDED, 0.0f, 0, 0},
+    {"window", 300, 0.0f, 0, 0},
+    {"all", 290, 8.0f, 1, 1},
+};
+
+static heed_heads head_major(const float *data, size_t rows, size_t dim)
+{
+    return (heed_heads){data, 0, rows * dim, dim};
+}
+
+static heed_attention_args common_args(const struct shaping *shaping)
+{
+    heed_attention_args a = HEED_ATTENTION_ARGS_INIT;
+    a.batch = 1;
+    a.n_heads = HEADS;
+    a.n_kv_heads = KV_HEADS;
+    a.seq_kv = MOST_KEYS;
+    a.head_dim = DIM;
+    a.value_dim = VALUES;
+    a.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+    a.window_left = shaping->window_left;
+    a.softcap = shaping->softcap;
+    a.slopes = shaping->slopes ? slopes : NULL;
+    a.sinks = shaping->sinks ? sinks : NULL;
+    return a;
+}
+
+static void fill(void)
+{
+    seed(300);
+    fill_uniform(slopes, HEADS, -0.1f, 0.2f);
+    fill_uniform(sinks, HEADS, -1.0f, 3.0f);
+    for (size_t s = 0; s < SEQUENCES; s++) {
+        fill_uniform(keys[s], KV_HEADS * MOST_KEYS * DIM, -1.5f, 1.5f);
+        fill_uniform(values[s], KV_HEADS * MOST_KEYS * VALUES, -1.0f, 1.0f);
+        fill_uniform(queries[s], HEADS * MOST_KEYS * DIM, -1.5f, 1.5f);
+    }
+}
+
+/* Every row of every sequence from tensors, on one thread. */
+static void prefill(const struct shaping *shaping, const heed_context *serial)
+{
+    for (size_t s = 0; s < SEQUENCES; s++) {
+        heed_attention_args a = common_args(shaping);
+        a.seq_q = a.seq_kv = lengths[s];
+        a.q = head_major(queries[s], MOST_KEYS, DIM);
+        a.k = head_major(keys[s], MOST_KEYS, DIM);
+        a.v = head_major(values[s], MOST_KEYS, VALUES);
+        a.out = (heed_heads_out){want[s], 0, MOST_KEYS * VALUES, VALUES};
+        a.log_sum_exp = (heed_heads_out){want_sum[s], 0, MOST_KEYS, 1};
+        CHECK(heed_attention(serial, &a, NULL) == HEED_OK);
+    }
+}
+
+/* ---- caches ---- */
+
+static heed_kv_cache *make_cache(size_t page_keys, size_t pages)
+{
+    heed_kv_cache_options o = HEED_KV_CACHE_OPTIONS_INIT;
+    heed_kv_cache *cache = NULL;
+    size_t bytes = 0;
+    o.batch = SEQUENCES;
+    o.n_kv_heads = KV_HEADS;
+    o.head_dim = DIM;
+    o.value_dim = VALUES;
+    o.capacity = MOST_KEYS;
+    o.page_keys = page_keys;
+    o.pages = pages;
+    CHECK(heed_kv_cache_bytes(&o, &bytes) == HEED_OK);
+    /* NaN throughout, and nothing beyond. */
+    CHECK(heed_kv_cache_create(&o, guarded((bytes + 7) / 8 * 2, 1), bytes, &cache) == HEED_OK);
+    return cache;
+}
+
+/* Pages in an order that is not that of the keys. */
+static void set_all_pages(heed_kv_cache *cache, size_t page_keys)
+{
+    size_t cols = (MOST_KEYS + page_keys - 1) / page_keys;
+    for (size_t s = 0; s < SEQUENCES; s++)
+        for (size_t i = 0; i < cols; i++) {
+            int32_t page = (int32_t)((cols - 1 - i) * SEQUENCES + s);
+            CHECK(heed_kv_cache_set_pages(cache, s, i, 1, &page) == HEED_OK);
+        }
+}
+
+static heed_kv_cache *make_filled_pages(size_t page_keys)
+{
+    if (page_keys == 0)
+        return make_cache(0, 0);
+    heed_kv_cache *cache = make_cache(page_keys, SEQUENCES * ((MOST_KEYS + page_keys - 1) / page_keys));
+    set_all_pages(cache, page_keys);
+    return cache;
+}
+
+/* Keys first to first + n - 1 of a sequence's tensors, as the next ones of sequence `to`. */
+static void append(heed_kv_cache *cache, size_t to, size_t s, size_t first, size_t n)
+{
+    heed_heads k = head_major(keys[s] + first * DIM, MOST_KEYS, DIM);
+    heed_heads v = head_major(values[s] + first * VALUES, MOST_KEYS, VALUES);
+    CHECK(heed_kv_cache_append(context, cache, to, n, &k, &v) == HEED_OK);
+}
+
+/* ---- attention over a cache ---- */
+
+/* The last `rows` queries of every sequence whose cache now holds so many keys, compared with prefill. */
+static void attend_last(const heed_kv_cache *cache, const struct shaping *shaping, const size_t *order, size_t rows,
+                        const size_t held[SEQUENCES])
+{
+    static float q[SEQUENCES][HEADS * MOST_KEYS * DIM], out[SEQUENCES][HEADS * MOST_KEYS * VALUES];
+    static float sum[SEQUENCES][HEADS * MOST_KEYS];
+    heed_attention_args a = common_args(shaping);
+    a.batch = SEQUENCES;
+    a.seq_q = rows;
+    a.cache = cache;
+    a.cache_sequences = order;
+    a.q = (heed_heads){q[0], HEADS * MOST_KEYS * DIM, rows * DIM, DIM};
+    a.out = (heed_heads_out){out[0], HEADS * MOST_KEYS * VALUES, rows * VALUES, VALUES};
+    a.log_sum_exp = (heed_heads_out){sum[0], HEADS * MOST_KEYS, rows, 1};
+    for (size_t s = 0; s < SEQUENCES; s++)
+        for (size_t h = 0; h < HEADS; h++)
+            memcpy(q[s] + h * rows * DIM, queries[s] + (h * MOST_KEYS + held[s] - rows) * DIM,
+                   rows * DIM * sizeof(float));
+    CHECK(heed_attention(context, &a, NULL) == HEED_OK);
+    for (size_t s = 0; s < SEQUENCES; s++)
+        for (size_t h = 0; h < HEADS; h++) {
+            size_t from = h * MOST_KEYS + held[s] - rows;
+            check_same(rows, VALUES, out[s] + h * rows * VALUES, VALUES, want[s] + from * VALUES, VALUES, "decode");
+            check_same(1, rows, sum[s] + h * rows, rows, want_sum[s] + from, rows, "log-sum-exp of decode");
+        }
+}
+
+/* Filled in pieces, and attended to whenever a piece is in; sequence s of the batch is sequence order[s] of the
+ * cache. */
+static void check_growth(size_t page_keys, const struct shaping *shaping)
+{
+    static const size_t order[SEQUENCES] = {1, 2, 0};
+    static const size_t pieces[] = {1, 1, 14, 16, 3, 222, 1, 31, 411};
+    heed_kv_cache *cache = make_filled_pages(page_keys);
+    size_t held[SEQUENCES] = {0};
+    for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
+        size_t least = MOST_KEYS;
+        for (size_t s = 0; s < SEQUENCES; s++) {
+            size_t left = lengths[s] - held[s], n = pieces[p] < left ? pieces[p] : left, now = 0;
+            append(cache, order[s], s, held[s], n);
+            held[s] += n;
+            CHECK(heed_kv_cache_length(cache, order[s], &now) == HEED_OK && now == held[s]);
+            least = held[s] < least ? held[s] : least;
+        }
+        attend_last(cache, shaping, order, 1, held);
+        attend_last(cache, shaping, order, least < 7 ? least : 7, held);
+    }
+    attend_last(cache, shaping, order, 33, held);
+}
+
+/* Keys that no window reaches need no page. */
+static void check_released_pages(void)
+{
+    enum { PAGE = 48 };
+    heed_kv_cache *cache = make_filled_pages(PAGE);
+    const int32_t none[6] = {-1, -1, -1, -1, -1, -1};
+    const size_t order[SEQUENCES] = {0, 0, 0}, held[SEQUENCES] = {MOST_KEYS, MOST_KEYS, MOST_KEYS};
+    append(cache, 0, 0, 0, MOST_KEYS);
+    heed_attention_args a = common_args(&shapings[1]);
+    float *out = buffer(HEADS * VALUES, 0);
+    a.seq_q = 1;
+    a.cache = cache;
+    a.q = head_major(queries[0] + (held[0] - 1) * DIM, MOST_KEYS, DIM);
+    a.out = (heed_heads_out){out, 0, VALUES, VALUES};
+    a.cache_sequences = order;
+    CHECK(heed_kv_cache_set_pages(cache, 0, 0, 6, none) == HEED_OK);
+    CHECK(heed_attention(context, &a, NULL) == HEED_OK);
+    for (size_t h = 0; h < HEADS; h++)
+        check_same(1, VALUES, out + h * VALUES, VALUES, want[0] + (h * MOST_KEYS + held[0] - 1) * VALUES, VALUES,
+                   "behind the window");
+    a.window_left = 700;
+    CHECK(heed_attention(context, &a, NULL) == HEED_ERR_INDEX);
+}
+
+/* A prefix that is copied, or shared, and goes on as another sequence; and one that is cut and filled again. */
+static void check_prefixes(size_t page_keys, size_t other_page_keys)
+{
+    static const size_t order[SEQUENCES] = {0, 0, 0};
+    enum { PREFIX = 96, CUT = 75 };
+    heed_kv_cache *cache = make_filled_pages(page_keys), *other = make_filled_pages(other_page_keys);
+    size_t held[SEQUENCES] = {MOST_KEYS, lengths[1], lengths[2]};
+    append(cache, 1, 0, 0, 300);
+    append(cache, 0, 1, 0, 111); /* to be forgotten */
+    CHECK(heed_kv_cache_truncate(cache, 1, 299) == HEED_OK);
+    append(cache, 1, 0, 299, 100);
+    CHECK(heed_kv_cache_fork(other, 2, cache, 1, CUT) == HEED_OK);
+    CHECK(heed_kv_cache_fork(cache, 0, other, 2, CUT - 3) == HEED_OK);
+    append(cache, 0, 0, CUT - 3, MOST_KEYS - CUT + 3);
+    append(other, 2, 0, CUT, MOST_KEYS - CUT);
+    heed_attention_args a = common_args(&shapings[0]);
+    float *out = buffer(HEADS * VALUES, 0);
+    a.seq_q = 1;
+    a.q = head_major(queries[0] + (held[0] - 1) * DIM, MOST_KEYS, DIM);
+    a.out = (heed_heads_out){out, 0, VALUES, VALUES};
+    for (int i = 0; i < 2; i++) {
+        const size_t which[] = {i ? 2 : 0};
+        a.cache = i ? other : cache;
+        a.cache_sequences = which;
+        CHECK(heed_attention(context, &a, NULL) == HEED_OK);
+        for (size_t h = 0; h < HEADS; h++)
+            check_same(1, VALUES, out + h * VALUES, VALUES, want[0] + (h * MOST_KEYS + held[0] - 1) * VALUES, VALUES,
+                       i ? "fork" : "fork of a fork");
+    }
+    if (page_keys == 0 || PREFIX % page_keys != 0)
+        return;
+    append(cache, 1, 0, 399, MOST_KEYS - 399);
+    CHECK(heed_kv_cache_share(cache, 2, 1, PREFIX) == HEED_OK);
+    append(cache, 2, 0, PREFIX, MOST_KEYS - PREFIX);
+    a.cache = cache;
+    for (size_t s = 1; s < SEQUENCES; s++) {
+        a.cache_sequences = &s;
+        CHECK(heed_attention(context, &a, NULL) == HEED_OK);
+        for (size_t h = 0; h < HEADS; h++)
+            check_same(1, VALUES, out + h * VALUES, VALUES, want[0] + (h * MOST_KEYS + held[0] - 1) * VALUES, VALUES,
+                       "shared prefix");
+    }
+    (void)order;
+}
+
+static void test_table(const struct heed_kernels *table)
+{
+    static const size_t page_sizes[] = {0, 16, 48, 256, 272};
+    heed_context *serial = context_on(table, 1);
+    fill();
+    for (size_t i = 0; i < sizeof shapings / sizeof *shapings; i++) {
+        begin("%s: decode over caches has the bits of prefill, %s", table->name, shapings[i].name);
+        prefill(&shapings[i], serial);
+        for (size_t threads = 1; threads <= (quick() ? 2 : 5); threads += 2) {
+            context = context_on(table, threads);
+            for (size_t p = 0; p < sizeof page_sizes / sizeof *page_sizes; p += quick() ? 2 : 1)
+                check_growth(page_sizes[p], &shapings[i]);
+            if (i == 1)
+                check_released_pages();
+            if (i == 0) {
+                check_prefixes(0, 0);
+                check_prefixes(48, 16);
+                check_prefixes(16, 0);
+            }
+            heed_context_destroy(context);
+        }
+        end();
+        release_all();
+    }
+    heed_context_destroy(serial);
+}
+
+/* ---- arguments ---- */
+
+#define EXPECT(status, call) check_that((call) == (status), "%s", #call)
+
+static void test_options(void)
+{
+    heed_kv_cache_options o = HEED_KV_CACHE_OPTIONS_INIT, good;
+    heed_kv_cache *cache = NULL;
+    size_t bytes = 0, none = 0;
+    o.batch = 2;
+    o.n_kv_heads = 2;
+    o.head_dim = 3;
+    o.value_dim = 5;
+    o.capacity = 40;
+    good = o;
+    begin("heed_kv_cache_bytes and create refuse");
+    EXPECT(HEED_OK, heed_kv_cache_bytes(&o, &bytes));
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_bytes(NULL, &bytes));
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_bytes(&o, NULL));
+    size_t *sizes[] = {&o.batch, &o.n_kv_heads, &o.head_dim, &o.value_dim, &o.capacity};
+    for (size_t i = 0; i < 5; i++) {
+        o = good;
+        *sizes[i] = SIZE_MAX / 2;
+        EXPECT(HEED_ERR_OVERFLOW, heed_kv_cache_bytes(&o, &none));
+    }
+    o = good;
+    o.page_keys = 24;
+    EXPECT(HEED_ERR_SHAPE, heed_kv_cache_bytes(&o, &none));
+    o.page_keys = 0;
+    o.pages = 3;
+    EXPECT(HEED_ERR_SHAPE, heed_kv_cache_bytes(&o, &none));
+    o.page_keys = 16;
+    o.pages = SIZE_MAX / 1024;
+    EXPECT(HEED_ERR_OVERFLOW, heed_kv_cache_bytes(&o, &none));
+    o = good;
+    o.struct_size--;
+    EXPECT(HEED_ERR_STRUCT, heed_kv_cache_bytes(&o, &none));
+    o = good;
+    unsigned char *memory = (unsigned char *)buffer(bytes / 4 + 2, 0);
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_create(&o, NULL, bytes, &cache));
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_create(&o, memory, bytes, NULL));
+    EXPECT(HEED_ERR_ALIGNMENT, heed_kv_cache_create(&o, memory + 1, bytes, &cache));
+    EXPECT(HEED_ERR_WORKSPACE, heed_kv_cache_create(&o, memory, bytes - 1, &cache));
+    CHECK(cache == NULL && none == 0);
+    o.batch = o.capacity = 0;
+    EXPECT(HEED_OK, heed_kv_cache_bytes(&o, &bytes));
+    EXPECT(HEED_OK, heed_kv_cache_create(&o, memory, bytes, &cache));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_truncate(cache, 0, 0));
+    end();
+    release_all();
+}
+
+static void test_calls(void)
+{
+    enum { PAGE = 48 };
+    const int32_t pages[] = {0, 1, 99}, negative[] = {-2}, missing[] = {-1};
+    heed_heads k = head_major(keys[0], MOST_KEYS, DIM), v = head_major(values[0], MOST_KEYS, VALUES), bad;
+    size_t length = 0;
+    begin("the calls of a cache refuse");
+    heed_kv_cache *plain = make_cache(0, 0), *paged = make_cache(PAGE, 15);
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_append(context, NULL, 0, 1, &k, &v));
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_append(context, plain, 0, 1, NULL, &v));
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_append(context, plain, 0, 1, &k, NULL));
+    EXPECT(HEED_OK, heed_kv_cache_append(context, plain, 0, 0, NULL, NULL));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_append(context, plain, SEQUENCES, 1, &k, &v));
+    EXPECT(HEED_ERR_SHAPE, heed_kv_cache_append(context, plain, 0, MOST_KEYS + 1, &k, &v));
+    bad = k;
+    bad.data = NULL;
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_append(context, plain, 0, 1, &bad, &v));
+    bad.data = (const float *)(const void *)((const char *)keys[0] + 1);
+    EXPECT(HEED_ERR_ALIGNMENT, heed_kv_cache_append(context, plain, 0, 1, &bad, &v));
+    bad.data = (const float *)(const void *)plain;
+    EXPECT(HEED_ERR_OVERLAP, heed_kv_cache_append(context, plain, 0, 1, &bad, &v));
+    bad = v;
+    bad.head_stride = SIZE_MAX;
+    EXPECT(HEED_ERR_OVERFLOW, heed_kv_cache_append(context, plain, 0, 1, &k, &bad));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_append(context, paged, 0, 1, &k, &v));
+    EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, 0, 0, 2, pages));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_append(context, paged, 0, 2 * PAGE + 1, &k, &v));
+    EXPECT(HEED_OK, heed_kv_cache_append(context, paged, 0, 2 * PAGE, &k, &v));
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_set_pages(NULL, 0, 0, 1, pages));
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_set_pages(paged, 0, 0, 1, NULL));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_set_pages(paged, SEQUENCES, 0, 1, pages));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_set_pages(paged, 0, 0, 3, pages));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_set_pages(paged, 0, 0, 1, negative));
+    EXPECT(HEED_ERR_SHAPE, heed_kv_cache_set_pages(paged, 0, 14, 2, pages));
+    EXPECT(HEED_ERR_SHAPE, heed_kv_cache_set_pages(paged, 0, SIZE_MAX, 1, pages));
+    EXPECT(HEED_ERR_SHAPE, heed_kv_cache_set_pages(plain, 0, 0, 1, pages));
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_truncate(NULL, 0, 0));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_truncate(plain, SEQUENCES, 0));
+    EXPECT(HEED_ERR_SHAPE, heed_kv_cache_truncate(plain, 0, 1));
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_fork(NULL, 0, plain, 0, 0));
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_fork(plain, 0, NULL, 0, 0));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_fork(plain, SEQUENCES, paged, 0, 1));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_fork(plain, 0, paged, SEQUENCES, 1));
+    EXPECT(HEED_ERR_SHAPE, heed_kv_cache_fork(plain, 0, paged, 0, 2 * PAGE + 1));
+    EXPECT(HEED_ERR_OVERLAP, heed_kv_cache_fork(paged, 0, paged, 0, 1));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_fork(paged, 1, paged, 0, 1));
+    EXPECT(HEED_OK, heed_kv_cache_fork(plain, 1, paged, 0, 2 * PAGE));
+    EXPECT(HEED_ERR_SHAPE, heed_kv_cache_share(paged, 1, 0, 1));
+    EXPECT(HEED_ERR_SHAPE, heed_kv_cache_share(paged, 1, 0, 3 * PAGE));
+    EXPECT(HEED_ERR_SHAPE, heed_kv_cache_share(plain, 0, 1, 0));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_share(paged, SEQUENCES, 0, 0));
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_length(NULL, 0, &length));
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_length(plain, 0, NULL));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_length(plain, SEQUENCES, &length));
+    CHECK(length == 0);
+
+    heed_attention_args a = common_args(&shapings[0]), good;
+    size_t which[] = {0}, most = 2 * PAGE + 1;
+    float *out = buffer(HEADS * VALUES, 0);
+    a.seq_q = 1;
+    a.cache = paged;
+    a.cache_sequences = which;
+    a.q = head_major(queries[0], MOST_KEYS, DIM);
+    a.out = (heed_heads_out){out, 0, VALUES, VALUES};
+    good = a;
+    EXPECT(HEED_OK, heed_attention(context, &a, NULL));
+    a.kv_lengths = &most;
+    EXPECT(HEED_ERR_SHAPE, heed_attention(context, &a, NULL));
+    a = good;
+    a.seq_kv = 2 * PAGE - 1;
+    EXPECT(HEED_ERR_SHAPE, heed_attention(context, &a, NULL));
+    a = good;
+    a.n_kv_heads = 3;
+    EXPECT(HEED_ERR_SHAPE, heed_attention(context, &a, NULL));
+    a = good;
+    a.head_dim--;
+    EXPECT(HEED_ERR_SHAPE, heed_attention(context, &a, NULL));
+    a = good;
+    a.value_dim--;
+    EXPECT(HEED_ERR_SHAPE, heed_attention(context, &a, NULL));
+    a = good;
+    which[0] = SEQUENCES;
+    EXPECT(HEED_ERR_INDEX, heed_attention(context, &a, NULL));
+    which[0] = 0;
+    a.cache_sequences = NULL;
+    a.batch = SEQUENCES + 1;
+    EXPECT(HEED_ERR_INDEX, heed_attention(context, &a, NULL));
+    a = good;
+    a.cache_sequences = (const size_t *)(const void *)((const char *)which + 1);
+    EXPECT(HEED_ERR_ALIGNMENT, heed_attention(context, &a, NULL));
+    a = good;
+    a.out.data = (float *)(void *)paged;
+    EXPECT(HEED_ERR_OVERLAP, heed_attention(context, &a, NULL));
+    EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, 0, 1, 1, missing));
+    EXPECT(HEED_ERR_INDEX, heed_attention(context, &good, NULL));
+    end();
+    release_all();
+}
+
+int main(void)
+{
+    test_options();
+    test_calls();
+    for_each_table(test_table);
+    return finish();
+}
