@@ -22,6 +22,10 @@
 /* Rows longer than this are reduced in blocks whose sums are added in order. */
 #define HEED_REDUCTION_BLOCK 4096
 
+/* A b in place is copied into panels on the first pass if so many rows are to follow: the copy saves
+ * translations of addresses and strides that share cache sets, once b has left L1. */
+#define HEED_COPIED_ROWS 32
+
 /* Keys that attention reduces from zero before it folds the result into the row. */
 #define HEED_KEY_BLOCK 256
 
@@ -40,8 +44,8 @@ struct heed_panels {
  * which would starve the FMA chains. One fewer, higher ones where they are as wide and would be low. */
 static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const unsigned char *tile_cols)
 {
-    size_t tiles = m <= tallest ? 1 : (m + mr - 1) / mr;
-    size_t higher = tiles > 1 ? (m + tiles - 2) / (tiles - 1) : 0;
+    size_t tiles = m <= tallest ? 1 : m / mr + (m % mr != 0);
+    size_t higher = tiles > 1 ? m / (tiles - 1) + (m % (tiles - 1) != 0) : 0;
     bool low = m / tiles + 1 < mr;
     return low && higher <= tallest && higher > 0 && tile_cols[higher - 1] == tile_cols[mr - 1] ? tiles - 1 : tiles;
 }

@@ -18,6 +18,8 @@ static heed_status read_weights(heed_ffn_weights *known, const heed_ffn_weights 
         status = heed_activation_check(known->activation);
     if (status == HEED_OK && heed_weights_out(known->up) != heed_weights_in(known->down))
         status = HEED_ERR_SHAPE;
+    if (status == HEED_OK && heed_weights_gated(known->down))
+        status = HEED_ERR_VALUE;
     if (status == HEED_OK && known->gate_bias && !heed_weights_gated(known->up))
         status = HEED_ERR_VALUE;
     return status;

@@ -61,6 +61,9 @@ void heed_run(const struct heed_context *context, size_t n_tasks, double work, h
 /* How many tasks can run at once: scratch is needed for so many workers. */
 size_t heed_workers(const struct heed_context *context);
 
+/* The same for so many tasks. A host may run few tasks on any of its workers. */
+size_t heed_workers_of(const struct heed_context *context, size_t n_tasks);
+
 /* Multiply-adds that an element of a row kernel (exp, division, memory) is worth. */
 #define HEED_ROW_WORK 8.0
 

@@ -49,7 +49,8 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     mm->cut.depth = parts > 1 ? heed_pad(heed_ceil_div(mm->k, parts)) : mm->k;
     heed_cut(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
     mm->sliver = heed_sliver(mm->kernels, mm->cut.rows);
-    size_t packed_cols = mm->sliver < heed_pad(mm->n) ? mm->sliver : heed_pad(mm->n);
+    size_t packed_cols = mm->transpose_b || mm->cut.rows >= HEED_COPIED_ROWS ? mm->sliver : HEED_PANEL;
+    packed_cols = packed_cols < heed_pad(mm->n) ? packed_cols : heed_pad(mm->n);
     mm->sliver_floats = whole_lines(heed_times(packed_cols, mm->cut.depth));
     mm->worker_floats =
         whole_lines(heed_plus(mm->sliver_floats, mm->transpose_a ? heed_times(mm->cut.rows, mm->cut.depth) : 0));
@@ -60,9 +61,7 @@ static size_t scratch_parts(const struct heed_context *context, const struct mat
 {
     if (mm->m == 0 || mm->n == 0 || mm->k == 0)
         return 0;
-    size_t workers = heed_workers(context);
-    workers = workers < mm->cut.tasks ? workers : mm->cut.tasks;
-    return heed_scratch_part(heed_times(workers, mm->worker_floats), sizeof(float));
+    return heed_scratch_part(heed_times(heed_workers_of(context, mm->cut.tasks), mm->worker_floats), sizeof(float));
 }
 
 /* As if an old c were read, so that a workspace serves every alpha and beta. */
@@ -96,7 +95,10 @@ heed_status heed_matmul_workspace(const heed_context *context, heed_transpose tr
                         .m = m,
                         .n = n,
                         .k = k};
-    return heed_workspace_answer(most_scratch_parts(resolved, &mm), bytes);
+    bool countable = heed_times(heed_times(m, n), sizeof(float)) <= PTRDIFF_MAX &&
+                     heed_times(heed_times(m, k), sizeof(float)) <= PTRDIFF_MAX &&
+                     heed_times(heed_times(k, n), sizeof(float)) <= PTRDIFF_MAX;
+    return heed_workspace_answer(countable ? most_scratch_parts(resolved, &mm) : SIZE_MAX, bytes);
 }
 
 /* Part of a task: rows from i, columns from j, steps of k from p on. */
@@ -174,11 +176,18 @@ static void run_task(void *arg, size_t index, size_t worker)
 static void scale_only(const struct matmul *mm)
 {
     struct heed_panels nothing = heed_panels_in_place(heed_nothing, 0);
+    nothing.panel = 0;
     mm->kernels->gemm(mm->m, mm->n, 0, heed_nothing, 0, &nothing, mm->c, mm->ldc, &mm->epilogue);
 }
 
 /* Strides of small products, so that no sum of sizes overflows. */
 #define SMALL_STRIDE 65536
+
+static bool is_small_operand(const float *p)
+{
+    const uintptr_t span = ((uintptr_t)SMALL_FLOATS * SMALL_STRIDE + SMALL_FLOATS) * sizeof *p;
+    return p && (uintptr_t)p % sizeof *p == 0 && (uintptr_t)p <= UINTPTR_MAX - span;
+}
 
 static bool is_apart(const float *c, size_t c_floats, const float *p, size_t floats)
 {
@@ -194,7 +203,7 @@ static bool is_small(const struct matmul *mm)
                  mm->k - 1 < SMALL_FLOATS && (mm->n + HEED_PANEL - 1) / HEED_PANEL * HEED_PANEL * mm->k <= SMALL_FLOATS;
     bool strides = mm->lda >= mm->k && mm->ldb >= mm->n && mm->ldc >= mm->n && mm->lda <= SMALL_STRIDE &&
                    mm->ldb <= SMALL_STRIDE && mm->ldc <= SMALL_STRIDE;
-    bool pointers = mm->a && mm->b && mm->c && ((uintptr_t)mm->a | (uintptr_t)mm->b | (uintptr_t)mm->c) % 4 == 0;
+    bool pointers = is_small_operand(mm->a) && is_small_operand(mm->b) && is_small_operand(mm->c);
     if (!sizes || !strides || !pointers)
         return false;
     size_t c_floats = (mm->m - 1) * mm->ldc + mm->n;

@@ -19,6 +19,8 @@ static heed_status check_weights(struct mha *m)
     const heed_weights *all[] = {m->w.query, m->w.key, m->w.value, m->w.output};
     for (int i = 0; i < 4; i++) {
         heed_status status = heed_weights_check(all[i]);
+        if (status == HEED_OK && heed_weights_gated(all[i]))
+            status = HEED_ERR_VALUE;
         if (status != HEED_OK)
             return status;
     }

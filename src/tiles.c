@@ -42,7 +42,7 @@ void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, 
             cut->rows = heed_ceil_div(rows, mr) * mr;
     }
     cut->row_blocks = heed_ceil_div(m, cut->rows);
-    cut->tasks = cut->row_blocks * heed_ceil_div(n, cut->cols);
+    cut->tasks = heed_times(cut->row_blocks, heed_ceil_div(n, cut->cols));
 }
 
 void heed_cut_block(const struct heed_cut *cut, size_t index, size_t m, size_t n, size_t *i, size_t *j, size_t *rows,
@@ -128,6 +128,7 @@ void heed_product_run(const struct heed_context *context, const struct heed_prod
         product->a = heed_nothing;
         product->lda = 0;
         product->b = heed_panels_in_place(heed_nothing, 0);
+        product->b.panel = 0;
     }
     struct plan plan = {.kernels = context->kernels, .product = product};
     plan.cut.depth = block_depth(plan.kernels, product);

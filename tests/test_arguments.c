@@ -150,8 +150,16 @@ static void test_matmul(void)
           HEED_ERR_ENUM);
     CHECK(heed_matmul_workspace(NULL, HEED_NO_TRANSPOSE, (heed_transpose)NOT_IN_ENUM, 5, 6, 7, &bytes) ==
           HEED_ERR_ENUM);
-    CHECK(heed_matmul_workspace(NULL, HEED_TRANSPOSE, HEED_NO_TRANSPOSE, SIZE_MAX, 6, SIZE_MAX / 8, &bytes) ==
+    CHECK(heed_matmul_workspace(NULL, HEED_TRANSPOSE, HEED_NO_TRANSPOSE, SIZE_MAX, 6, 7, &bytes) == HEED_ERR_OVERFLOW);
+    heed_context_options eight = HEED_CONTEXT_OPTIONS_INIT;
+    heed_context *wide = NULL;
+    eight.threads = 8;
+    CHECK(heed_context_create(&wide, &eight) == HEED_OK);
+    CHECK(heed_matmul_workspace(wide, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, SIZE_MAX, 16, 16, &bytes) ==
           HEED_ERR_OVERFLOW);
+    CHECK(heed_matmul_workspace(wide, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, SIZE_MAX / 2, SIZE_MAX / 2, 1, &bytes) ==
+          HEED_ERR_OVERFLOW);
+    heed_context_destroy(wide);
     CHECK(heed_matmul_workspace(NULL, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 5, SIZE_MAX, SIZE_MAX / 2, &bytes) ==
           HEED_ERR_OVERFLOW);
 #define WITH_WORKSPACE(memory_, bytes_)                                                                                \

@@ -822,6 +822,68 @@ static const float *layer_by_parts(const heed_context *context, const heed_encod
     return normalize(context, y, l->norm2_scale, l->norm2_shift, l->eps);
 }
 
+/* k is long enough to be cut, and the residual lies where the sums of its parts would. */
+static void test_residual_in_place(const heed_context *context)
+{
+    enum { DEEP = 1700, LONG_ROWS = 40, NARROW = 19 };
+    float *x = buffer(LONG_ROWS * DEEP, 1), *w = buffer(DEEP * NARROW, 2), *bias = buffer(NARROW, 1);
+    float *r = buffer(LONG_ROWS * NARROW, 2), *y = buffer(LONG_ROWS * NARROW, 3);
+    fill_uniform(x, LONG_ROWS * DEEP, -1.0f, 1.0f);
+    fill_uniform(w, DEEP * NARROW, -1.0f, 1.0f);
+    fill_uniform(bias, NARROW, -1.0f, 1.0f);
+    fill_uniform(r, LONG_ROWS * NARROW, -1.0f, 1.0f);
+    const heed_weights *kinds[] = {packed(DEEP, NARROW, w), packed_pair(DEEP, NARROW, w, w)};
+    for (int kind = 0; kind < 4; kind++) {
+        heed_linear_options o = HEED_LINEAR_OPTIONS_INIT;
+        o.bias = kind & 1 ? bias : NULL;
+        o.activation = kind & 1 ? HEED_ACTIVATION_GELU_ERF : HEED_ACTIVATION_NONE;
+        o.residual = r;
+        o.ld_residual = NARROW;
+        ok(heed_linear(context, LONG_ROWS, x, DEEP, kinds[kind / 2], &o, y, NARROW), "linear");
+        float *in_place = buffer(LONG_ROWS * NARROW, 2);
+        memcpy(in_place, r, LONG_ROWS * NARROW * sizeof *r);
+        o.residual = in_place;
+        ok(heed_linear(context, LONG_ROWS, x, DEEP, kinds[kind / 2], &o, in_place, NARROW), "linear over its residual");
+        check_same(LONG_ROWS, NARROW, in_place, NARROW, y, NARROW, "residual in place");
+    }
+}
+
+/* A host's pool that runs every task on its last worker. */
+static void run_on_last(void *host, size_t n_tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg)
+{
+    for (size_t i = 0; i < n_tasks; i++)
+        task(arg, i, *(const size_t *)host - 1);
+}
+
+static void test_last_worker(const struct heed_kernels *table)
+{
+    enum { N = 64, DEPTH = 600 };
+    static size_t threads = 9;
+    heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
+    heed_context *context;
+    o.executor = HEED_EXECUTOR_HOST;
+    o.threads = threads;
+    o.host = (heed_host){run_on_last, &threads};
+    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
+    float *a = buffer(16 * DEPTH, 1), *b = buffer(N * DEPTH, 2), *want = buffer(16 * N, 3), *c = buffer(16 * N, 3);
+    fill_uniform(a, 16 * DEPTH, -1.0f, 1.0f);
+    fill_uniform(b, N * DEPTH, -1.0f, 1.0f);
+    size_t bytes = 0;
+    CHECK(heed_matmul_workspace(context, HEED_TRANSPOSE, HEED_TRANSPOSE, 16, N, DEPTH, &bytes) == HEED_OK);
+    heed_workspace workspace = {buffer(bytes / sizeof(float), 0), bytes};
+    heed_status status = heed_matmul(context, HEED_TRANSPOSE, HEED_TRANSPOSE, 16, N, DEPTH, 1.0f, a, 16, b, DEPTH, 0.0f,
+                                     c, N, &workspace);
+    ok(status, "on the last worker");
+    heed_context_destroy(context);
+    o.executor = HEED_EXECUTOR_SERIAL;
+    o.threads = 1;
+    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
+    ok(heed_matmul(context, HEED_TRANSPOSE, HEED_TRANSPOSE, 16, N, DEPTH, 1.0f, a, 16, b, DEPTH, 0.0f, want, N, NULL),
+       "serial");
+    check_same(16, N, c, N, want, N, "matmul on the last worker");
+    heed_context_destroy(context);
+}
+
 static void test_composition(const struct heed_kernels *table, const heed_context *context)
 {
     begin("%s encoder layer has the bits of its operators", table->name);
@@ -847,6 +909,8 @@ static void test_composition(const struct heed_kernels *table, const heed_contex
     float *x = buffer(LAYER_ROWS * D_MODEL, 1);
     fill_uniform(x, LAYER_ROWS * D_MODEL, -1.0f, 1.0f);
     test_gated(context, x);
+    test_residual_in_place(context);
+    test_last_worker(table);
     release_all();
     end();
 }
