@@ -15,17 +15,25 @@
 
 typedef float32x4_t vf;
 
-/* 7 x 8: 14 accumulators, 7 vectors of a and 2 of b in 32 registers; with 8 rows gcc moves registers to
- * and fro, which costs 13 %. */
 #define VF_LEN 4
 #define VF_FUSED 1
-#define GEMM_MR 7
-#define GEMM_TALLEST 7
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 2
 #define GEMM_PREFETCH 0
+#if defined(__arm__)
+/* 6 x 8: 12 accumulators, 2 vectors of b and a factor in 16 registers; its multiply-add takes no lane. */
+#define GEMM_MR 6
+#define GEMM_TALLEST 6
+#define GEMM_BY_LANE 0
+#define GEMM_TILES(X) X(1, 8) X(2, 4) X(3, 4) X(4, 2) X(5, 2) X(6, 2)
+#else
+/* 7 x 8: 14 accumulators, 7 vectors of a and 2 of b in 32 registers; with 8 rows gcc moves registers to
+ * and fro, which costs 13 %. */
+#define GEMM_MR 7
+#define GEMM_TALLEST 7
 #define GEMM_BY_LANE 1
 #define GEMM_TILES(X) X(1, 8) X(2, 8) X(3, 4) X(4, 4) X(5, 4) X(6, 2) X(7, 2)
+#endif
 
 HEED_INLINE vf vf_set1(float x)
 {
@@ -116,6 +124,7 @@ HEED_INLINE vf vf_fma(vf a, vf b, vf c)
     return vfmaq_f32(c, a, b);
 }
 
+#if GEMM_BY_LANE
 /* Not vfmaq_laneq_f32, which SIMDe does not fuse; gcc and clang make the by-lane instruction of this. */
 HEED_INLINE vf vf_fma_lane(vf a, int lane, vf b, vf c)
 {
@@ -130,6 +139,7 @@ HEED_INLINE vf vf_fma_lane(vf a, int lane, vf b, vf c)
         return vfmaq_f32(c, b, vdupq_laneq_f32(a, 3));
     }
 }
+#endif
 
 HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
 {
