@@ -53,14 +53,18 @@ fit("exp", "exp(r) = 1 + r + ..., relative error, |r| <= ln(2)/2",
     lambda r: exp(r) - 1 - r, lambda r: exp(-r), [2, 3, 4, 5, 6], -half_ln2, half_ln2)
 fit("exp2", "2^t = 1 + ..., relative error, |t| <= 1/2",
     lambda t: mpf(2) ** t - 1, lambda t: mpf(2) ** -t, [1, 2, 3, 4, 5], -mpf(1) / 2, mpf(1) / 2)
-# Degree 9 in x^2 is the least that keeps the fit's share of the bound near a tenth, and unlike 8 it
-# grows beyond the interval, where the logistic function must go on to 0.
-fit("gelu", "logit(Phi(x)) = x (c0 + c1 x^2 + ...), error in Phi, 0 <= x <= 5.6",
-    lambda x: log(ncdf(x)) - log(ncdf(-x)), lambda x: ncdf(-x) * ncdf(x), list(range(1, 20, 2)), mpf(0), mpf("5.6"))
+fit("power", "2^t = 1 + ..., relative error, |t| <= 1/2",
+    lambda t: mpf(2) ** t - 1, lambda t: mpf(2) ** -t, [1, 2, 3, 4, 5, 6], -mpf(1) / 2, mpf(1) / 2)
+# Degree 8 keeps the fit's share of the bound below a seventh and, unlike 9, falls beyond the interval,
+# where Phi must go on to 0.
+fit("gelu erf", "log2(Phi(-x)) = c0 + c1 x + ..., error in Phi, 0 <= x <= 5.5",
+    lambda x: log(ncdf(-x), 2), lambda x: ncdf(-x) * log(2), list(range(9)), mpf(0), mpf("5.5"))
+fit("reciprocal", "1 / (1 + e) = c0 + c1 e + ..., relative error, 0 <= e <= 1",
+    lambda e: 1 / (1 + e), lambda e: 1 + e, list(range(4)), mpf(0), mpf(1))
 fit("log", "log(1 + f) = f - f^2/2 + ..., relative error, sqrt(1/2) <= 1 + f <= sqrt(2)",
     lambda f: log(1 + f) - f + f * f / 2, lambda f: 1 / abs(log(1 + f)), list(range(3, 12)), sqrt(mpf(1) / 2) - 1, sqrt(2) - 1)
 fit("tanh", "tanh(x) = x + ..., relative error, 0 <= x <= 5/8",
     lambda x: tanh(x) - x, lambda x: 1 / tanh(x), [3, 5, 7, 9, 11], mpf(0), mpf(5) / 8)
-two_sqrt_2_pi = 2 * sqrt(2 / pi)
-print("gelu tanh: 2 sqrt(2/pi) =", float(np.float32(float(two_sqrt_2_pi))).hex(), " times 0.044715 =",
-      float(np.float32(float(two_sqrt_2_pi * mpf("0.044715")))).hex())
+argument = 2 * sqrt(2 / pi) / log(2)
+print("gelu tanh: 2 sqrt(2/pi) log2(e) =", float(np.float32(float(argument))).hex(), " times 0.044715 =",
+      float(np.float32(float(argument * mpf("0.044715")))).hex())

@@ -9,6 +9,7 @@ typedef __m256 vf;
 
 /* 6 x 16: 12 accumulators, 2 vectors of b and a broadcast in 16 registers. */
 #define VF_LEN 8
+#define VF_EACH 2
 #define VF_FUSED 1
 #define GEMM_MR 6
 #define GEMM_TALLEST 6
@@ -96,6 +97,11 @@ HEED_INLINE vf vf_min(vf a, vf b)
     return _mm256_min_ps(a, b);
 }
 
+HEED_INLINE vf vf_minus_abs(vf x)
+{
+    return _mm256_or_ps(x, _mm256_set1_ps(-0.0f));
+}
+
 HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
 {
     return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
@@ -117,9 +123,9 @@ HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
     return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
 }
 
-HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
-    return _mm256_mul_ps(p, vf_pow2(_mm256_cvtps_epi32(n)));
+    return vf_select_less(x, low, vf_set1(0.0f), _mm256_mul_ps(p, vf_pow2(_mm256_cvtps_epi32(n))));
 }
 
 HEED_INLINE float vf_fold_add(vf v)

@@ -10,6 +10,7 @@ typedef __m512 vf;
 /* 6 x 64: 24 accumulators, 4 vectors of b and a broadcast in 32 registers. 8 and 9 rows alone are
  * narrower, few rows wider, for as many FMA chains. */
 #define VF_LEN 16
+#define VF_EACH 4
 #define VF_FUSED 1
 #define GEMM_MR 6
 #define GEMM_TALLEST 9
@@ -94,6 +95,11 @@ HEED_INLINE vf vf_min(vf a, vf b)
     return _mm512_min_ps(a, b);
 }
 
+HEED_INLINE vf vf_minus_abs(vf x)
+{
+    return _mm512_or_ps(x, _mm512_set1_ps(-0.0f));
+}
+
 HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
 {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
@@ -106,9 +112,9 @@ HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
     return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, low, _CMP_NLT_UQ), p, n);
 }
 
-HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
-    return _mm512_scalef_ps(p, n);
+    return vf_scale2_above(p, n, x, low);
 }
 
 HEED_INLINE float vf_fold_add(vf v)

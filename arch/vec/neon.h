@@ -16,6 +16,7 @@
 typedef float32x4_t vf;
 
 #define VF_LEN 4
+#define VF_EACH 4
 #define VF_FUSED 1
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 2
@@ -141,6 +142,11 @@ HEED_INLINE vf vf_fma_lane(vf a, int lane, vf b, vf c)
 }
 #endif
 
+HEED_INLINE vf vf_minus_abs(vf x)
+{
+    return vnegq_f32(vabsq_f32(x));
+}
+
 HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
 {
     return vbslq_f32(vcltq_f32(a, b), x, y);
@@ -172,9 +178,9 @@ HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
     return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
 }
 
-HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
-    return vmulq_f32(p, vf_pow2(vcvtq_s32_f32(n)));
+    return vf_select_less(x, low, vf_set1(0.0f), vmulq_f32(p, vf_pow2(vcvtq_s32_f32(n))));
 }
 
 HEED_INLINE float vf_fold_add(vf v)

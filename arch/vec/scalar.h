@@ -8,6 +8,7 @@
 typedef float vf;
 
 #define VF_LEN 1
+#define VF_EACH 1
 #define GEMM_MR 4
 #define GEMM_TALLEST 4
 #define GEMM_WIDEST 4
@@ -98,6 +99,11 @@ HEED_INLINE vf vf_min(vf a, vf b)
     return a < b ? a : b;
 }
 
+HEED_INLINE vf vf_minus_abs(vf x)
+{
+    return -__builtin_fabsf(x);
+}
+
 HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
 {
     return a < b ? x : y;
@@ -128,9 +134,9 @@ HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
     return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
 }
 
-HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
-    return p * vf_pow2(vf_to_int(n));
+    return vf_select_less(x, low, vf_set1(0.0f), p * vf_pow2(vf_to_int(n)));
 }
 
 HEED_INLINE float vf_fold_add(vf v)

@@ -9,6 +9,7 @@ typedef __m128 vf;
 
 /* 3 x 16: 12 accumulators leave 4 of the 16 registers for a and b. */
 #define VF_LEN 4
+#define VF_EACH 2
 #define VF_FUSED 0
 #define GEMM_MR 3
 #define GEMM_TALLEST 3
@@ -115,6 +116,11 @@ HEED_INLINE vf vf_min(vf a, vf b)
     return _mm_min_ps(a, b);
 }
 
+HEED_INLINE vf vf_minus_abs(vf x)
+{
+    return _mm_or_ps(x, _mm_set1_ps(-0.0f));
+}
+
 HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
 {
     return vf_choose(_mm_cmplt_ps(a, b), x, y);
@@ -136,9 +142,9 @@ HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
     return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
 }
 
-HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
-    return _mm_mul_ps(p, vf_pow2(_mm_cvtps_epi32(n)));
+    return vf_select_less(x, low, vf_set1(0.0f), _mm_mul_ps(p, vf_pow2(_mm_cvtps_epi32(n))));
 }
 
 HEED_INLINE float vf_fold_add(vf v)

@@ -2,7 +2,7 @@
  * What every vec/<isa>.h supplies, and the little that all of them share.
  *
  * Types and sizes   vf (a vector of floats), VF_LEN (1, 4, 8 or 16), HEED_TABLE (name of the table), VF_FUSED
- *                   (0 or 1)
+ *                   (0 or 1), VF_EACH (how many vectors go in step through a long function)
  * Micro-kernel      GEMM_TILES(X): X(rows, vectors) for every height from 1 to GEMM_TALLEST, with the most
  *                   vectors, up to GEMM_WIDEST, whose accumulators still lie in registers. GEMM_MR: the height
  *                   where there are many rows. GEMM_NARROWEST: the least of the vectors. GEMM_PREFETCH:
@@ -13,11 +13,10 @@
  * Arithmetic        vf_set1 vf_add vf_sub vf_mul vf_div vf_sqrt, all correctly rounded.
  *                   vf_fma(a, b, c) = a b + c: fused, or rounded twice, throughout the table
  * Choice            vf_max(a, b) = a > b ? a : b; vf_min(a, b) = a < b ? a : b; both give b for NaN.
- *                   vf_select_less(a, b, x, y) = a < b ? x : y. vf_keep_n(v, n): lanes from n on +0
+ *                   vf_select_less(a, b, x, y) = a < b ? x : y. vf_minus_abs(x) = -|x|. vf_keep_n(v, n): lanes from n on +0
  * Scaling           vf_scale2_above(p, n, x, low) = +0 where x < low, else p 2^(n >> 1) 2^(n - (n >> 1)), n
  *                   integral, |n| <= 252, or p NaN
- *                   vf_scale2_normal(p, n) = p 2^n where -126 <= n <= 127; elsewhere any value, but
- *                   NaN for p NaN
+ *                   vf_scale2_normal_above(p, n, x, low): the same for -126 <= n <= 127 wherever x >= low
  * Across lanes      vf_fold_add, vf_fold_max: halves onto halves, down to one float. vf_first: lane 0.
  *                   vf_transpose(v): VF_LEN vectors as a square matrix. vf_unzip(a, b, &even, &odd): the
  *                   elements of a and b at even and odd places; vf_zip undoes it
