@@ -120,13 +120,16 @@ struct heed_attention_task {
     float *partial; /* for attention_blocks and attention_fold: heed_attention_partial() floats */
 };
 
-/* Floats of scratch for the widest row tile (16 rows) of any table: scores and weights of a key
- * block, the row's output and that of the block, and with a map the references of all blocks. */
+/* Rows of the highest row tile of any table. */
+#define HEED_ATTENTION_ROWS 28
+
+/* Floats of scratch for a row tile: scores and weights of a key block, the row's output and that of the block, and with
+ * a map the references of all blocks. */
 static inline size_t heed_attention_scratch(size_t value_dim, size_t keys, bool map)
 {
     size_t padded = (value_dim + HEED_PANEL - 1) / HEED_PANEL * HEED_PANEL;
     size_t blocks = map ? (keys + HEED_KEY_BLOCK - 1) / HEED_KEY_BLOCK : 0;
-    return 16 * (HEED_KEY_BLOCK + 2 * padded + blocks);
+    return HEED_ATTENTION_ROWS * (HEED_KEY_BLOCK + 2 * padded + blocks);
 }
 
 /* Floats of the results of so many key blocks that wait to be folded. */
