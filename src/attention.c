@@ -11,6 +11,9 @@
 /* Keys of a task that packs. */
 #define PACK_KEYS 1024
 
+/* Heads for each worker from which on it does not matter that some get one more. */
+#define FULL_SHARES 8
+
 /* With fewer tasks than workers, each is cut into about so many for every worker. */
 #define SPLITS 4
 
@@ -26,6 +29,7 @@ struct attention {
     size_t query_rows, key_rows; /* of all sequences */
     bool pack_values;            /* rows of v that are no whole panels are packed too */
     bool heads_as_rows;          /* single queries: the heads of a group are the rows of a task */
+    bool by_head;                /* a task packs one head of k and serves all its queries: see choose_tasks */
     size_t task_rows, task_heads;
     float scale_log2e, cap, cap_slope;
 };
@@ -35,6 +39,7 @@ struct attention_run {
     struct attention a;
     size_t *first_key;  /* [batch + 1]: packed keys before each sequence */
     size_t *first_tile; /* [batch + 1]: query tasks of one head before each sequence */
+    size_t packed_keys; /* of the longest sequence */
     float *packed_k, *packed_v;
     size_t split_keys; /* keys of a part of a task, or 0 */
     size_t splits, partial_floats;
@@ -173,7 +178,32 @@ static heed_status check_pages(const struct attention *a)
     return status;
 }
 
-/* Single queries of grouped heads share the pass over their keys; the mean over heads wants all of them in order. */
+/* Rows that a sequence of so many queries gives to tasks. */
+static size_t rows_of(const struct attention *a, size_t queries)
+{
+    return a->heads_as_rows ? heed_times(queries, a->args.n_heads / a->args.n_kv_heads) : queries;
+}
+
+static size_t tiles_of(const struct attention *a, size_t b)
+{
+    return heed_ceil_div(rows_of(a, heed_sequence_length(&a->queries, b)), a->task_rows);
+}
+
+/* Tasks, or SIZE_MAX where there are certainly as many as workers. */
+static size_t few_tasks(const struct attention *a)
+{
+    size_t workers = heed_workers(a->context), tiles = 0;
+    if (heed_times(a->args.batch, a->task_heads) >= workers && !a->queries.offsets)
+        return SIZE_MAX;
+    for (size_t b = 0; b < a->args.batch && tiles < workers; b++)
+        tiles = heed_plus(tiles, tiles_of(a, b));
+    size_t tasks = heed_times(tiles, a->task_heads);
+    return tasks < workers ? tasks : SIZE_MAX;
+}
+
+/* Single queries of grouped heads share the pass over their keys; the mean over heads wants all of them in order. Where
+ * heads divide evenly over the workers, each packs its own one after the other: what it has packed is still in its
+ * second cache when it is used, and needs memory for one head only. */
 static void choose_tasks(struct attention *a)
 {
     const heed_attention_args *args = &a->args;
@@ -181,6 +211,9 @@ static void choose_tasks(struct attention *a)
     a->heads_as_rows = !mean && args->seq_q == 1 && args->n_heads > args->n_kv_heads;
     a->task_heads = mean ? 1 : a->heads_as_rows ? args->n_kv_heads : args->n_heads;
     a->task_rows = mean ? MEAN_TASK_ROWS : TASK_ROWS;
+    size_t workers = heed_workers(a->context), heads = heed_times(args->batch, args->n_kv_heads);
+    a->by_head =
+        !mean && !args->cache && (heads % workers == 0 || heads / workers >= FULL_SHARES) && few_tasks(a) == SIZE_MAX;
 }
 
 static heed_status describe(struct attention *a, const heed_context *context, struct heed_context *fallback,
@@ -207,8 +240,10 @@ static heed_status describe(struct attention *a, const heed_context *context, st
     if (status == HEED_OK)
         status = check_pages(a);
     a->pack_values = !a->args.cache && a->args.value_dim % HEED_PANEL != 0;
+    if (status != HEED_OK)
+        return status;
     choose_tasks(a);
-    return status == HEED_OK ? set_scale(a) : status;
+    return set_scale(a);
 }
 
 static bool is_empty(const struct attention *a)
@@ -247,7 +282,11 @@ static size_t longest_keys(const struct attention *a)
 
 static size_t packed_floats(const struct attention *a, size_t dim)
 {
-    return a->args.cache ? 0 : heed_times(heed_times(padded_keys(a), a->args.n_kv_heads), dim);
+    if (a->args.cache)
+        return 0;
+    if (a->by_head)
+        return heed_times(heed_times(heed_pad(longest_keys(a)), heed_workers(a->context)), dim);
+    return heed_times(heed_times(padded_keys(a), a->args.n_kv_heads), dim);
 }
 
 static size_t packed_value_floats(const struct attention *a)
@@ -272,29 +311,6 @@ static size_t worker_floats(const struct attention *a)
     if (a->args.value_dim > SIZE_MAX / 256 || keys > SIZE_MAX / 256) /* the sum of a few would wrap */
         return SIZE_MAX;
     return heed_plus(heed_pad(heed_attention_scratch(a->args.value_dim, keys, wants_map(a))), worker_map_floats(a));
-}
-
-/* Rows that a sequence of so many queries gives to tasks. */
-static size_t rows_of(const struct attention *a, size_t queries)
-{
-    return a->heads_as_rows ? heed_times(queries, a->args.n_heads / a->args.n_kv_heads) : queries;
-}
-
-static size_t tiles_of(const struct attention *a, size_t b)
-{
-    return heed_ceil_div(rows_of(a, heed_sequence_length(&a->queries, b)), a->task_rows);
-}
-
-/* Tasks, or SIZE_MAX where there are certainly as many as workers. */
-static size_t few_tasks(const struct attention *a)
-{
-    size_t workers = heed_workers(a->context), tiles = 0;
-    if (heed_times(a->args.batch, a->task_heads) >= workers && !a->queries.offsets)
-        return SIZE_MAX;
-    for (size_t b = 0; b < a->args.batch && tiles < workers; b++)
-        tiles = heed_plus(tiles, tiles_of(a, b));
-    size_t tasks = heed_times(tiles, a->task_heads);
-    return tasks < workers ? tasks : SIZE_MAX;
 }
 
 /* Blocks of the longest sequence where they go to different workers, else 0. */
@@ -405,6 +421,7 @@ static void check_operands(struct heed_operands *operands, const struct attentio
 
 static void lay_out(struct attention_run *run)
 {
+    run->packed_keys = heed_pad(longest_keys(&run->a));
     run->first_key[0] = run->first_tile[0] = 0;
     for (size_t b = 0; b < run->a.args.batch; b++) {
         run->first_key[b + 1] = run->first_key[b] + heed_pad(keys_in_reach(&run->a, b));
@@ -412,20 +429,28 @@ static void lay_out(struct attention_run *run)
     }
 }
 
-/* The packed panels of one head: all heads of a sequence lie together. */
-static size_t packed_start(const struct attention_run *run, size_t b, size_t h, size_t dim)
+/* One head of k and v, and who works on it. */
+struct kv_head {
+    size_t b, h, worker;
+};
+
+/* The packed panels of one head: a worker's own, or else all heads of a sequence together. */
+static size_t packed_start(const struct attention_run *run, struct kv_head at, size_t dim)
 {
+    if (run->a.by_head)
+        return at.worker * run->packed_keys * dim;
+    size_t b = at.b, h = at.h;
     size_t padded = run->first_key[b + 1] - run->first_key[b];
     return (run->first_key[b] * run->a.args.n_kv_heads + h * padded) * dim;
 }
 
 /* Rows first to first + n - 1 of the packed values of one head. */
-static void pack_values(const struct attention_run *run, size_t b, size_t h, size_t first, size_t n)
+static void pack_values(const struct attention_run *run, struct kv_head at, size_t first, size_t n)
 {
     const struct attention *a = &run->a;
-    size_t dim = a->args.value_dim, keys = keys_in_reach(a, b), row = a->args.v.row_stride;
-    const float *src = a->args.v.data + head_start(&a->args.v, &a->keys, b, h) + first * row;
-    float *dst = run->packed_v + packed_start(run, b, h, heed_pad(dim)) + first * HEED_PANEL;
+    size_t dim = a->args.value_dim, keys = keys_in_reach(a, at.b), row = a->args.v.row_stride;
+    const float *src = a->args.v.data + head_start(&a->args.v, &a->keys, at.b, at.h) + first * row;
+    float *dst = run->packed_v + packed_start(run, at, heed_pad(dim)) + first * HEED_PANEL;
     for (size_t d = 0; d < dim; d += HEED_PANEL)
         a->context->kernels->pack(false, dim - d < HEED_PANEL ? dim - d : HEED_PANEL, n, src + d, row, dst + d * keys);
 }
@@ -435,24 +460,30 @@ static size_t pack_parts(const struct attention *a)
     return heed_ceil_div(longest_keys(a), PACK_KEYS);
 }
 
-/* Task (b, h, part) packs some of the keys, and where needed the values, of one head. */
-static void pack_head(void *arg, size_t index, size_t worker)
+/* Packs keys first to end - 1, and where needed the values, of one head. */
+static void pack_keys(const struct attention_run *run, struct kv_head at, size_t first, size_t end)
 {
-    const struct attention_run *run = arg;
     const struct attention *a = &run->a;
-    size_t parts = pack_parts(a), part = index % parts, h = index / parts % a->args.n_kv_heads;
-    size_t b = index / parts / a->args.n_kv_heads, first = first_in_reach(a, b), end = keys_in_reach(a, b);
-    (void)worker;
-    first = first < part * PACK_KEYS ? part * PACK_KEYS : first;
-    end = end < (part + 1) * PACK_KEYS ? end : (part + 1) * PACK_KEYS;
+    size_t reach = first_in_reach(a, at.b), keys = keys_in_reach(a, at.b), row = a->args.k.row_stride;
+    first = first < reach ? reach : first;
+    end = end < keys ? end : keys;
     if (first >= end)
         return;
     if (a->args.head_dim > 0)
         heed_put_keys(a->context->kernels, a->args.head_dim, first, end - first,
-                      a->args.k.data + head_start(&a->args.k, &a->keys, b, h) + first * a->args.k.row_stride,
-                      a->args.k.row_stride, run->packed_k + packed_start(run, b, h, a->args.head_dim));
+                      a->args.k.data + head_start(&a->args.k, &a->keys, at.b, at.h) + first * row, row,
+                      run->packed_k + packed_start(run, at, a->args.head_dim));
     if (a->pack_values && a->args.value_dim > 0)
-        pack_values(run, b, h, first, end - first);
+        pack_values(run, at, first, end - first);
+}
+
+/* Task (b, h, part) packs a part of one head. */
+static void pack_part(void *arg, size_t index, size_t worker)
+{
+    const struct attention_run *run = arg;
+    size_t parts = pack_parts(&run->a), first = index % parts * PACK_KEYS, heads = run->a.args.n_kv_heads;
+    struct kv_head at = {index / parts / heads, index / parts % heads, worker};
+    pack_keys(run, at, first, first + PACK_KEYS);
 }
 
 static size_t sequence_of_tile(const struct attention_run *run, size_t tile)
@@ -499,20 +530,20 @@ static void set_position(struct heed_attention_task *task, const struct attentio
         task->first_block = (size_t)task->oldest / HEED_KEY_BLOCK * HEED_KEY_BLOCK;
 }
 
-static void set_panels(struct heed_attention_task *task, const struct attention_run *run, size_t b, size_t kv_head)
+static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)
 {
     const struct attention *a = &run->a;
     size_t dim = a->args.head_dim, padded = heed_pad(a->args.value_dim);
     task->k = task->v = heed_panels_in_place(heed_nothing, 0);
     if (dim > 0)
-        task->k = heed_panels_packed(run->packed_k + packed_start(run, b, kv_head, dim), dim);
+        task->k = heed_panels_packed(run->packed_k + packed_start(run, at, dim), dim);
     if (a->args.value_dim == 0)
         return;
     if (a->pack_values)
-        task->v = heed_panels_packed(run->packed_v + packed_start(run, b, kv_head, padded), task->keys);
+        task->v = heed_panels_packed(run->packed_v + packed_start(run, at, padded), task->keys);
     else if (task->keys > 0)
         task->v =
-            heed_panels_in_place(a->args.v.data + head_start(&a->args.v, &a->keys, b, kv_head), a->args.v.row_stride);
+            heed_panels_in_place(a->args.v.data + head_start(&a->args.v, &a->keys, at.b, at.h), a->args.v.row_stride);
 }
 
 static void set_pages(struct heed_attention_task *task, const struct attention *a, size_t b, size_t kv_head)
@@ -577,10 +608,11 @@ static struct heed_attention_task make_task(const struct attention_run *run, siz
     if (args->head_dim > 0)
         task.q = args->q.data + row_start(&task, &args->q, &a->queries, b, h, row, &task.q_row);
     set_outputs(&task, a, b, h, row);
+    struct kv_head kv = {b, h / (args->n_heads / args->n_kv_heads), worker};
     if (args->cache)
-        set_pages(&task, a, b, h / (args->n_heads / args->n_kv_heads));
+        set_pages(&task, a, b, kv.h);
     else
-        set_panels(&task, run, b, h / (args->n_heads / args->n_kv_heads));
+        set_panels(&task, run, kv);
     set_position(&task, a, b, row);
     set_mask(&task, &args->mask, b, h, row);
     return task;
@@ -591,12 +623,11 @@ struct place {
     size_t b, h, row, rows;
 };
 
-static struct place place_of(const struct attention_run *run, size_t index)
+/* Tile `tile`, of sequence b, of a unit of heads. */
+static struct place place_in(const struct attention_run *run, size_t b, size_t unit, size_t tile)
 {
     const struct attention *a = &run->a;
-    size_t tiles = run->first_tile[a->args.batch], tile = index % tiles, unit = index / tiles;
-    size_t group = a->args.n_heads / a->args.n_kv_heads, b = sequence_of_tile(run, tile);
-    size_t row = (tile - run->first_tile[b]) * a->task_rows;
+    size_t group = a->args.n_heads / a->args.n_kv_heads, row = (tile - run->first_tile[b]) * a->task_rows;
     size_t left = rows_of(a, heed_sequence_length(&a->queries, b)) - row;
     struct place at = {b, unit, row, left < a->task_rows ? left : a->task_rows};
     if (a->heads_as_rows) {
@@ -606,12 +637,35 @@ static struct place place_of(const struct attention_run *run, size_t index)
     return at;
 }
 
+static struct place place_of(const struct attention_run *run, size_t index)
+{
+    size_t tiles = run->first_tile[run->a.args.batch], tile = index % tiles;
+    return place_in(run, sequence_of_tile(run, tile), index / tiles, tile);
+}
+
+static void attend_place(const struct attention_run *run, struct place at, size_t worker)
+{
+    struct heed_attention_task task = make_task(run, at.b, at.h, at.row, at.rows, worker);
+    run->a.context->kernels->attention(&task);
+}
+
 static void attend_rows(void *arg, size_t index, size_t worker)
 {
     const struct attention_run *run = arg;
-    struct place at = place_of(run, index);
-    struct heed_attention_task task = make_task(run, at.b, at.h, at.row, at.rows, worker);
-    run->a.context->kernels->attention(&task);
+    attend_place(run, place_of(run, index), worker);
+}
+
+/* All queries of one head of k and v. */
+static void attend_head(void *arg, size_t index, size_t worker)
+{
+    const struct attention_run *run = arg;
+    const struct attention *a = &run->a;
+    struct kv_head kv = {index / a->args.n_kv_heads, index % a->args.n_kv_heads, worker};
+    size_t units = a->task_heads / a->args.n_kv_heads;
+    pack_keys(run, kv, 0, SIZE_MAX);
+    for (size_t unit = kv.h * units; unit < (kv.h + 1) * units; unit++)
+        for (size_t tile = run->first_tile[kv.b]; tile < run->first_tile[kv.b + 1]; tile++)
+            attend_place(run, place_in(run, kv.b, unit, tile), worker);
 }
 
 /* Part `index % splits` of the key blocks of a task. */
@@ -687,11 +741,16 @@ static void run_attention(struct attention_run *run)
     const heed_attention_args *args = &run->a.args;
     lay_out(run);
     double keys = (double)run->first_key[args->batch], dims = (double)(args->head_dim + args->value_dim);
-    if (!args->cache)
-        heed_run(run->a.context, args->batch * args->n_kv_heads * pack_parts(&run->a),
-                 keys * (double)args->n_kv_heads * dims, pack_head, run);
     double mean_keys = keys / (double)args->batch;
-    run_tasks(run, (double)args->n_heads * (double)run->a.query_rows * (mean_keys + 1.0) * (dims + HEED_ROW_WORK));
+    double work = (double)args->n_heads * (double)run->a.query_rows * (mean_keys + 1.0) * (dims + HEED_ROW_WORK);
+    size_t heads = args->batch * args->n_kv_heads;
+    if (run->a.by_head) {
+        heed_run(run->a.context, heads, work, attend_head, run);
+        return;
+    }
+    if (!args->cache)
+        heed_run(run->a.context, heads * pack_parts(&run->a), keys * (double)args->n_kv_heads * dims, pack_part, run);
+    run_tasks(run, work);
 }
 
 static void take_scratch(struct attention_run *run, struct heed_scratch *scratch)
