@@ -11,6 +11,9 @@
 /* Keys of a task that packs. */
 #define PACK_KEYS 1024
 
+/* Queries from which on it pays to pack values whose rows lie apart, on a page each or in the same sets of a cache. */
+#define MANY_QUERIES 64
+
 /* Heads for each worker from which on it does not matter that some get one more. */
 #define FULL_SHARES 8
 
@@ -27,7 +30,7 @@ struct attention {
     heed_attention_args args;
     struct heed_sequences queries, keys;
     size_t query_rows, key_rows; /* of all sequences */
-    bool pack_values;            /* rows of v that are no whole panels are packed too */
+    bool pack_values;            /* rows of v that are no whole panels, or lie apart, are packed too */
     bool heads_as_rows;          /* single queries: the heads of a group are the rows of a task */
     bool by_head;                /* a task packs one head of k and serves all its queries: see choose_tasks */
     size_t task_rows, task_heads;
@@ -201,6 +204,12 @@ static size_t few_tasks(const struct attention *a)
     return tasks < workers ? tasks : SIZE_MAX;
 }
 
+/* Queries that meet each head of k and v, at most. */
+static size_t queries_of_head(const struct attention *a)
+{
+    return a->args.n_kv_heads ? heed_times(a->args.seq_q, a->args.n_heads / a->args.n_kv_heads) : 0;
+}
+
 /* Single queries of grouped heads share the pass over their keys; the mean over heads wants all of them in order. Where
  * heads divide evenly over the workers, each packs its own one after the other: what it has packed is still in its
  * second cache when it is used, and needs memory for one head only. */
@@ -211,6 +220,8 @@ static void choose_tasks(struct attention *a)
     a->heads_as_rows = !mean && args->seq_q == 1 && args->n_heads > args->n_kv_heads;
     a->task_heads = mean ? 1 : a->heads_as_rows ? args->n_kv_heads : args->n_heads;
     a->task_rows = mean ? MEAN_TASK_ROWS : TASK_ROWS;
+    a->pack_values = !args->cache && (args->value_dim % HEED_PANEL != 0 ||
+                                      (args->v.row_stride > args->value_dim && queries_of_head(a) >= MANY_QUERIES));
     size_t workers = heed_workers(a->context), heads = heed_times(args->batch, args->n_kv_heads);
     a->by_head =
         !mean && !args->cache && (heads % workers == 0 || heads / workers >= FULL_SHARES) && few_tasks(a) == SIZE_MAX;
@@ -239,7 +250,6 @@ static heed_status describe(struct attention *a, const heed_context *context, st
         status = check_lengths(a);
     if (status == HEED_OK)
         status = check_pages(a);
-    a->pack_values = !a->args.cache && a->args.value_dim % HEED_PANEL != 0;
     if (status != HEED_OK)
         return status;
     choose_tasks(a);
