@@ -668,6 +668,16 @@ HEED_API heed_status heed_kv_cache_set_pages(heed_kv_cache *cache, size_t sequen
 HEED_API heed_status heed_kv_cache_append(const heed_context *context, heed_kv_cache *cache, size_t sequence, size_t n,
                                           const heed_heads *k, const heed_heads *v);
 
+/* Appends to several sequences at once: n keys and values to each of `batch` of them, or with offsets (batch + 1
+ * entries that do not decrease) ragged, rows offsets[b] .. offsets[b + 1] - 1 of k and v being those of sequence b,
+ * batch_stride then not being used and n the most that any has. sequences is [batch], the cache's sequence for each,
+ * none twice (HEED_ERR_OVERLAP); NULL: the same. As so many calls of heed_kv_cache_append, in order, but on an error
+ * nothing is appended. k and v may be NULL where there are no rows; the cache overlaps no input. NaN and
+ * infinity are kept as they are. */
+HEED_API heed_status heed_kv_cache_append_batch(const heed_context *context, heed_kv_cache *cache, size_t batch,
+                                                const size_t *sequences, size_t n, const size_t *offsets,
+                                                const heed_heads *k, const heed_heads *v);
+
 /* Forgets the keys of a sequence from `length` on. */
 HEED_API heed_status heed_kv_cache_truncate(heed_kv_cache *cache, size_t sequence, size_t length);
 

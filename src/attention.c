@@ -336,30 +336,6 @@ heed_status heed_attention_workspace(const heed_context *context, const heed_att
     return status == HEED_OK ? heed_workspace_answer(scratch_parts(&a), bytes) : status;
 }
 
-/* Where the rows of head h of sequence b begin. */
-static size_t head_start(const heed_heads *heads, const struct heed_sequences *s, size_t b, size_t h)
-{
-    size_t batch = s->offsets ? s->offsets[b] * heads->row_stride : b * heads->batch_stride;
-    return batch + h * heads->head_stride;
-}
-
-/* A ragged tensor is one sequence of all rows. */
-static struct heed_dims dims_of(const struct attention *a, const struct heed_sequences *s, size_t rows, size_t heads,
-                                size_t batch_stride, size_t head_stride, size_t row_stride, size_t cols)
-{
-    if (s->offsets)
-        return (struct heed_dims){{1, heads, rows}, {0, head_stride, row_stride}, cols};
-    return (struct heed_dims){{a->args.batch, heads, s->length}, {batch_stride, head_stride, row_stride}, cols};
-}
-
-static void read_heads(struct heed_operands *operands, const struct attention *a, const heed_heads *heads,
-                       const struct heed_sequences *s, size_t rows, size_t n_heads, size_t dim)
-{
-    struct heed_dims dims =
-        dims_of(a, s, rows, n_heads, heads->batch_stride, heads->head_stride, heads->row_stride, dim);
-    heed_read_tensor(operands, heads->data, sizeof(float), &dims);
-}
-
 static void write_maps(struct heed_operands *operands, const heed_attention_args *args)
 {
     const heed_heads_out *maps[] = {&args->map, &args->mean_map, &args->log_sum_exp};
@@ -384,11 +360,11 @@ static void check_operands(struct heed_operands *operands, const struct attentio
         heed_read_optional(operands, args->cache_sequences, sizeof(size_t), 1, args->batch, args->batch, 0);
         heed_read(operands, args->cache, 1, 1, args->cache->bytes, args->cache->bytes, 0);
     }
-    read_heads(operands, a, &args->q, &a->queries, a->query_rows, args->n_heads, args->head_dim);
+    heed_read_heads(operands, &args->q, &a->queries, a->query_rows, args->n_heads, args->head_dim);
     if (longest_keys(a) > 0) {
         if (!args->cache) {
-            read_heads(operands, a, &args->k, &a->keys, a->key_rows, args->n_kv_heads, args->head_dim);
-            read_heads(operands, a, &args->v, &a->keys, a->key_rows, args->n_kv_heads, args->value_dim);
+            heed_read_heads(operands, &args->k, &a->keys, a->key_rows, args->n_kv_heads, args->head_dim);
+            heed_read_heads(operands, &args->v, &a->keys, a->key_rows, args->n_kv_heads, args->value_dim);
         }
         struct heed_dims mask = {{args->batch, args->n_heads, args->seq_q},
                                  {args->mask.batch_stride, args->mask.head_stride, args->mask.row_stride},
@@ -397,9 +373,9 @@ static void check_operands(struct heed_operands *operands, const struct attentio
             heed_read_tensor(operands, args->mask.data, args->mask.type == HEED_MASK_ADDITIVE ? sizeof(float) : 1,
                              &mask);
     }
-    struct heed_dims out = dims_of(a, &a->queries, a->query_rows, args->n_heads, args->out.batch_stride,
-                                   args->out.head_stride, args->out.row_stride, args->value_dim);
-    heed_write_tensor(operands, args->out.data, sizeof(float), &out);
+    const heed_heads out = {NULL, args->out.batch_stride, args->out.head_stride, args->out.row_stride};
+    struct heed_dims dims = heed_dims_of(&out, &a->queries, a->query_rows, args->n_heads, args->value_dim);
+    heed_write_tensor(operands, args->out.data, sizeof(float), &dims);
     write_maps(operands, args);
 }
 
@@ -424,7 +400,7 @@ static void pack_values(const struct attention_run *run, size_t b, size_t h, siz
 {
     const struct attention *a = &run->a;
     size_t dim = a->args.value_dim, keys = keys_in_reach(a, b), row = a->args.v.row_stride;
-    const float *src = a->args.v.data + head_start(&a->args.v, &a->keys, b, h) + first * row;
+    const float *src = a->args.v.data + heed_head_start(&a->args.v, &a->keys, b, h) + first * row;
     float *dst = run->packed_v + packed_start(run, b, h, heed_pad(dim)) + first * HEED_PANEL;
     for (size_t d = 0; d < dim; d += HEED_PANEL)
         a->context->kernels->pack(false, dim - d < HEED_PANEL ? dim - d : HEED_PANEL, n, src + d, row, dst + d * keys);
@@ -449,7 +425,7 @@ static void pack_head(void *arg, size_t index, size_t worker)
         return;
     if (a->args.head_dim > 0)
         heed_put_keys(a->context->kernels, a->args.head_dim, first, end - first,
-                      a->args.k.data + head_start(&a->args.k, &a->keys, b, h) + first * a->args.k.row_stride,
+                      a->args.k.data + heed_head_start(&a->args.k, &a->keys, b, h) + first * a->args.k.row_stride,
                       a->args.k.row_stride, run->packed_k + packed_start(run, b, h, a->args.head_dim));
     if (a->pack_values && a->args.value_dim > 0)
         pack_values(run, b, h, first, end - first);
@@ -511,8 +487,8 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
     if (a->pack_values)
         task->v = heed_panels_packed(run->packed_v + packed_start(run, b, kv_head, padded), task->keys);
     else if (task->keys > 0)
-        task->v =
-            heed_panels_in_place(a->args.v.data + head_start(&a->args.v, &a->keys, b, kv_head), a->args.v.row_stride);
+        task->v = heed_panels_in_place(a->args.v.data + heed_head_start(&a->args.v, &a->keys, b, kv_head),
+                                       a->args.v.row_stride);
 }
 
 static void set_pages(struct heed_attention_task *task, const struct attention *a, size_t b, size_t kv_head)
@@ -531,7 +507,7 @@ static size_t row_start(const struct heed_attention_task *task, const heed_heads
                         size_t b, size_t h, size_t row, size_t *step)
 {
     *step = task->one_position ? heads->head_stride : heads->row_stride;
-    return head_start(heads, s, b, h) + row * heads->row_stride;
+    return heed_head_start(heads, s, b, h) + row * heads->row_stride;
 }
 
 static const struct heed_sequences padded_rows = {0, 0, NULL};

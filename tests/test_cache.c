@@ -180,6 +180,67 @@ static void check_growth(size_t page_keys, const struct shaping *shaping)
     attend_last(cache, shaping, order, 33, held);
 }
 
+/* ---- appending to several sequences at once ---- */
+
+/* The next n[s] keys of every sequence, packed behind two rows that belong to none. */
+static void append_packed(heed_kv_cache *cache, const size_t *order, const size_t held[SEQUENCES],
+                          const size_t n[SEQUENCES])
+{
+    enum { K_ROW = KV_HEADS * DIM, V_ROW = KV_HEADS * VALUES };
+    size_t offsets[SEQUENCES + 1] = {2};
+    for (size_t s = 0; s < SEQUENCES; s++)
+        offsets[s + 1] = offsets[s] + n[s];
+    float *k = guarded(offsets[SEQUENCES] * K_ROW, 1), *v = guarded(offsets[SEQUENCES] * V_ROW, 1);
+    for (size_t s = 0; s < SEQUENCES; s++)
+        for (size_t i = 0; i < n[s]; i++)
+            for (size_t h = 0; h < KV_HEADS; h++) {
+                size_t to = offsets[s] + i, from = h * MOST_KEYS + held[s] + i;
+                memcpy(k + to * K_ROW + h * DIM, keys[s] + from * DIM, DIM * sizeof(float));
+                memcpy(v + to * V_ROW + h * VALUES, values[s] + from * VALUES, VALUES * sizeof(float));
+            }
+    const heed_heads k_heads = {k, 0, DIM, K_ROW}, v_heads = {v, 0, VALUES, V_ROW};
+    CHECK(heed_kv_cache_append_batch(context, cache, SEQUENCES, order, MOST_KEYS, offsets, &k_heads, &v_heads) ==
+          HEED_OK);
+}
+
+static void check_same_caches(const heed_kv_cache *a, const heed_kv_cache *b)
+{
+    CHECK(memcmp(a->length, b->length, a->batch * sizeof *a->length) == 0);
+    CHECK(memcmp(a->data, b->data, a->pages * a->page_floats * sizeof *a->data) == 0);
+}
+
+/* Appended at once, packed and not, sequences give the cache that they give one after another. */
+static void check_batches(size_t page_keys)
+{
+    static const size_t order[SEQUENCES] = {2, 0, 1}, in_order[SEQUENCES] = {0, 1, 2};
+    static const size_t pieces[][SEQUENCES] = {{3, 0, 1}, {0, 0, 0}, {1, 17, 2}, {300, 210, 1}, {390, 24, 23}};
+    enum { EACH = 6 };
+    heed_kv_cache *apart = make_filled_pages(page_keys), *at_once = make_filled_pages(page_keys);
+    size_t held[SEQUENCES] = {EACH, EACH, EACH};
+    for (size_t s = 0; s < SEQUENCES; s++)
+        append(apart, order[s], s, 0, EACH);
+    heed_heads k = {keys[0], KV_HEADS * MOST_KEYS * DIM, MOST_KEYS * DIM, DIM};
+    heed_heads v = {values[0], KV_HEADS * MOST_KEYS * VALUES, MOST_KEYS * VALUES, VALUES};
+    CHECK(heed_kv_cache_append_batch(context, at_once, SEQUENCES, order, EACH, NULL, &k, &v) == HEED_OK);
+    check_same_caches(at_once, apart);
+    for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
+        append_packed(at_once, order, held, pieces[p]);
+        for (size_t s = 0; s < SEQUENCES; s++) {
+            append(apart, order[s], s, held[s], pieces[p][s]);
+            held[s] += pieces[p][s];
+        }
+        check_same_caches(at_once, apart);
+    }
+    attend_last(at_once, &shapings[0], order, 5, held);
+    for (size_t s = 0; s < SEQUENCES; s++)
+        CHECK(heed_kv_cache_truncate(at_once, s, 0) == HEED_OK);
+    CHECK(heed_kv_cache_append_batch(context, at_once, SEQUENCES, NULL, lengths[2], NULL, &k, &v) == HEED_OK);
+    const size_t even[SEQUENCES] = {lengths[2], lengths[2], lengths[2]};
+    attend_last(at_once, &shapings[0], in_order, 2, even);
+}
+
+/* ---- pages ---- */
+
 /* Keys that no window reaches need no page. */
 static void check_released_pages(void)
 {
@@ -267,6 +328,8 @@ static void test_table(const struct heed_kernels *table)
                 check_prefixes(0, 0);
                 check_prefixes(48, 16);
                 check_prefixes(16, 0);
+                for (size_t p = 0; p < sizeof page_sizes / sizeof *page_sizes; p += quick() ? 2 : 1)
+                    check_batches(page_sizes[p]);
             }
             heed_context_destroy(context);
         }
@@ -324,6 +387,58 @@ static void test_options(void)
     EXPECT(HEED_OK, heed_kv_cache_bytes(&o, &bytes));
     EXPECT(HEED_OK, heed_kv_cache_create(&o, memory, bytes, &cache));
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_truncate(cache, 0, 0));
+    end();
+    release_all();
+}
+
+/* Nothing is appended by a call that refuses. */
+static void expect_append(heed_status status, heed_kv_cache *cache, size_t batch, const size_t *sequences, size_t n,
+                          const size_t *offsets, const heed_heads *k, const heed_heads *v, const char *what)
+{
+    size_t before[SEQUENCES];
+    memcpy(before, cache->length, sizeof before);
+    check_that(heed_kv_cache_append_batch(context, cache, batch, sequences, n, offsets, k, v) == status, "%s", what);
+    check_that(memcmp(before, cache->length, sizeof before) == 0, "%s: lengths", what);
+}
+
+static void test_batch_calls(void)
+{
+    enum { PAGE = 48 };
+    const int32_t page = 3;
+    const size_t order[] = {2, 0, 1}, twice[] = {2, 0, 2}, outside[] = {0, SEQUENCES, 1};
+    size_t offsets[] = {0, 1, 1, 3};
+    const size_t falling[] = {0, 2, 1, 3}, many[] = {0, 1, 2, 2 + MOST_KEYS + 1};
+    heed_heads k = head_major(keys[0], MOST_KEYS, DIM), v = head_major(values[0], MOST_KEYS, VALUES), bad = k;
+    begin("appending to several sequences refuses");
+    heed_kv_cache *plain = make_cache(0, 0), *paged = make_cache(PAGE, 15);
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_append_batch(context, NULL, 3, order, 2, offsets, &k, &v));
+    expect_append(HEED_ERR_NULL, plain, 3, order, 2, offsets, NULL, &v, "k is NULL");
+    expect_append(HEED_ERR_NULL, plain, 3, order, 2, offsets, &k, NULL, "v is NULL");
+    expect_append(HEED_OK, plain, 3, order, 0, NULL, NULL, NULL, "nothing to append");
+    expect_append(HEED_OK, plain, 0, NULL, 5, NULL, NULL, NULL, "no sequence");
+    expect_append(HEED_ERR_INDEX, plain, 3, outside, 2, offsets, &k, &v, "a sequence outside");
+    expect_append(HEED_ERR_INDEX, plain, SEQUENCES + 1, NULL, 1, NULL, &k, &v, "more sequences than there are");
+    expect_append(HEED_ERR_OVERLAP, plain, 3, twice, 2, offsets, &k, &v, "a sequence twice");
+    expect_append(HEED_ERR_ALIGNMENT, plain, 2, (const size_t *)(const void *)((const char *)order + 1), 2, NULL, &k,
+                  &v, "sequences askew");
+    expect_append(HEED_ERR_ALIGNMENT, plain, 2, order, 2, (const size_t *)(const void *)((const char *)offsets + 1), &k,
+                  &v, "offsets askew");
+    expect_append(HEED_ERR_INDEX, plain, 3, order, 2, falling, &k, &v, "falling offsets");
+    expect_append(HEED_ERR_SHAPE, plain, 3, order, 1, offsets, &k, &v, "longer than the longest");
+    expect_append(HEED_ERR_SHAPE, plain, 3, order, SIZE_MAX, many, &k, &v, "beyond the capacity");
+    expect_append(HEED_ERR_OVERFLOW, plain, 3, order, SIZE_MAX / 2, NULL, &k, &v, "more rows than can be counted");
+    bad.head_stride = SIZE_MAX;
+    expect_append(HEED_ERR_OVERFLOW, plain, 3, order, 2, offsets, &bad, &v, "head stride");
+    bad = k;
+    bad.data = (const float *)(const void *)plain;
+    expect_append(HEED_ERR_OVERLAP, plain, 3, order, 2, offsets, &bad, &v, "k in the cache");
+    bad.data = NULL;
+    expect_append(HEED_ERR_NULL, plain, 3, order, 2, offsets, &bad, &v, "no data");
+    EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, order[0], 0, 1, &page));
+    expect_append(HEED_ERR_INDEX, paged, 3, order, 2, offsets, &k, &v, "a missing page");
+    offsets[2] = offsets[3] = 1;
+    EXPECT(HEED_OK, heed_kv_cache_append_batch(context, paged, 3, order, 2, offsets, &k, &v));
+    CHECK(paged->length[order[0]] == 1 && paged->length[order[1]] == 0 && paged->length[order[2]] == 0);
     end();
     release_all();
 }
@@ -431,6 +546,7 @@ int main(void)
 {
     test_options();
     test_calls();
+    test_batch_calls();
     for_each_table(test_table);
     return finish();
 }
