@@ -717,8 +717,8 @@ typedef struct heed_mha_args {
     const size_t *offsets;
     const float *x; /* [tokens][d_model] */
     size_t ldx;
-    const float *memory; /* cross-attention: [memory tokens][d_memory]; NULL: x, then seq_kv and
-                            memory_offsets are not used */
+    const float *memory; /* cross-attention: [memory tokens][d_memory]; NULL: x, then memory_offsets are not
+                            used, nor without a cache seq_kv */
     size_t ld_memory;
     const size_t *memory_offsets;
     const size_t *kv_lengths;
@@ -735,19 +735,25 @@ typedef struct heed_mha_args {
     float softcap;
     const float *slopes, *sinks;
     heed_heads_out mean_map;
+    heed_kv_cache *cache;          /* gets the new keys and values, or NULL: see below */
+    const size_t *cache_sequences; /* [batch]: the cache's sequence for each of the batch, none twice; NULL: the same */
 } heed_mha_args;
 
 #define HEED_MHA_ARGS_INIT                                                                                             \
     {                                                                                                                  \
         sizeof(heed_mha_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0},           \
             HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, 0, 0, 0, 0, {0, 0, 0, 0}, HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0,     \
-        {                                                                                                              \
-            0, 0, 0, 0                                                                                                 \
-        }                                                                                                              \
+            {0, 0, 0, 0}, 0, 0                                                                                         \
     }
 
 /* y = concat(attention(x Wq + bq, m Wk + bk, m Wv + bv)) Wo + bo, + residual, where m is memory
- * (arXiv:1706.03762, section 3.2.2). Bits as the operators it is made of. */
+ * (arXiv:1706.03762, section 3.2.2). Bits as the operators it is made of.
+ *
+ * With a cache the new keys and values, of x or of the rows that memory_offsets gives, are appended as by
+ * heed_kv_cache_append_batch, and the queries attend to all that their sequences then hold, with which
+ * seq_kv, kv_lengths, mask and maps count. So sequences may be decoded token by token, with HEED_CAUSAL_BOTTOM_RIGHT
+ * and the bits of one causal call for all tokens. memory (not NULL) without memory_offsets is not read: queries attend
+ * to what earlier calls appended. The cache overlaps nothing else; on an error nothing is appended. */
 HEED_API heed_status heed_mha(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
                               const heed_workspace *workspace);
 HEED_API heed_status heed_mha_workspace(const heed_context *context, const heed_mha_weights *weights,

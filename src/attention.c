@@ -23,9 +23,10 @@ struct attention {
     const struct heed_context *context;
     heed_attention_args args;
     struct heed_sequences queries, keys;
-    size_t query_rows, key_rows; /* of all sequences */
-    bool pack_values;            /* rows of v that are no whole panels are packed too */
-    bool heads_as_rows;          /* single queries: the heads of a group are the rows of a task */
+    const struct heed_sequences *coming; /* keys that the cache will have got when this runs, or NULL */
+    size_t query_rows, key_rows;         /* of all sequences */
+    bool pack_values;                    /* rows of v that are no whole panels are packed too */
+    bool heads_as_rows;                  /* single queries: the heads of a group are the rows of a task */
     size_t task_rows, task_heads;
     float scale_log2e, cap, cap_slope;
 };
@@ -87,7 +88,10 @@ static size_t cached_sequence(const struct attention *a, size_t b)
 /* Keys of sequence b, of which its kv_length may cut some off. */
 static size_t whole_keys(const struct attention *a, size_t b)
 {
-    return a->args.cache ? a->args.cache->length[cached_sequence(a, b)] : heed_sequence_length(&a->keys, b);
+    if (!a->args.cache)
+        return heed_sequence_length(&a->keys, b);
+    size_t cached = a->args.cache->length[cached_sequence(a, b)];
+    return a->coming ? cached + heed_sequence_length(a->coming, b) : cached;
 }
 
 static size_t key_count(const struct attention *a, size_t b)
@@ -184,10 +188,10 @@ static void choose_tasks(struct attention *a)
 }
 
 static heed_status describe(struct attention *a, const heed_context *context, struct heed_context *fallback,
-                            const heed_attention_args *args)
+                            const heed_attention_args *args, const struct heed_sequences *coming)
 {
     const heed_attention_args defaults = HEED_ATTENTION_ARGS_INIT;
-    *a = (struct attention){.args = defaults};
+    *a = (struct attention){.args = defaults, .coming = coming};
     heed_status status = heed_context_resolve(context, fallback, &a->context);
     if (status == HEED_OK && !args)
         status = HEED_ERR_NULL;
@@ -328,12 +332,18 @@ static size_t scratch_parts(const struct attention *a)
     return heed_plus(parts, heed_scratch_part(heed_times(worker_floats(a), heed_workers(a->context)), sizeof(float)));
 }
 
-heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args, size_t *bytes)
+heed_status heed_attention_workspace_after(const heed_context *context, const heed_attention_args *args,
+                                           const struct heed_sequences *coming, size_t *bytes)
 {
     struct heed_context fallback;
     struct attention a;
-    heed_status status = describe(&a, context, &fallback, args);
+    heed_status status = describe(&a, context, &fallback, args, coming);
     return status == HEED_OK ? heed_workspace_answer(scratch_parts(&a), bytes) : status;
+}
+
+heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args, size_t *bytes)
+{
+    return heed_attention_workspace_after(context, args, NULL, bytes);
 }
 
 static void write_maps(struct heed_operands *operands, const heed_attention_args *args)
@@ -693,7 +703,7 @@ heed_status heed_attention(const heed_context *context, const heed_attention_arg
 {
     struct heed_context fallback;
     struct attention_run run = {.first_key = NULL};
-    struct heed_operands operands = {.status = describe(&run.a, context, &fallback, args)};
+    struct heed_operands operands = {.status = describe(&run.a, context, &fallback, args, NULL)};
     if (operands.status != HEED_OK)
         return operands.status;
     check_operands(&operands, &run.a);

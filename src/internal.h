@@ -275,6 +275,10 @@ heed_status heed_kv_append_check(const struct heed_kv_append *append);
 void heed_kv_append_run(const struct heed_context *context, const struct heed_kv_append *append, size_t rows,
                         const heed_heads *k, const heed_heads *v);
 
+/* heed_attention_workspace, and its checks, for when these keys will have been appended, if not NULL. */
+heed_status heed_attention_workspace_after(const heed_context *context, const heed_attention_args *args,
+                                           const struct heed_sequences *coming, size_t *bytes);
+
 /* Puts n keys, ld apart, into panels [][dim][16] at columns first to first + n - 1. Columns after the last one
  * of a panel that begins among them become 0. */
 void heed_put_keys(const struct heed_kernels *kernels, size_t dim, size_t first, size_t n, const float *src, size_t ld,

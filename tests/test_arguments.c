@@ -1407,6 +1407,21 @@ static heed_mha_args good_mha(void)
     return a;
 }
 
+/* A cache that fits the model where value_dim is 3, in memory that is watched as the operands are. */
+static heed_kv_cache *cache_in_arena(size_t slot, size_t value_dim)
+{
+    heed_kv_cache_options o = HEED_KV_CACHE_OPTIONS_INIT;
+    heed_kv_cache *cache = NULL;
+    o.batch = 3;
+    o.n_kv_heads = 1;
+    o.head_dim = 4;
+    o.value_dim = value_dim;
+    o.capacity = 10;
+    CHECK(heed_kv_cache_create(&o, at(slot), 2 * sizeof arena.slot[slot], &cache) == HEED_OK);
+    pristine = arena;
+    return cache;
+}
+
 static void test_mha(void)
 {
     static struct {
@@ -1414,13 +1429,14 @@ static void test_mha(void)
         heed_mha_args a;
         const heed_mha_weights *weights;
         const heed_mha_args *args;
-        size_t offsets[3], lengths[2];
+        size_t offsets[3], lengths[2], sequences[2];
         heed_workspace memory, *workspace;
     } p;
     size_t bytes = 0;
 #define reset()                                                                                                        \
     (p.w = model.layer.attention, p.a = good_mha(), p.weights = &p.w, p.args = &p.a, p.offsets[0] = 0,                 \
-     p.offsets[1] = 3, p.offsets[2] = 6, p.lengths[0] = 2, p.lengths[1] = 4, p.workspace = NULL)
+     p.offsets[1] = 3, p.offsets[2] = 6, p.lengths[0] = 2, p.lengths[1] = 4, p.sequences[0] = 2, p.sequences[1] = 0,   \
+     p.workspace = NULL)
 #define SELF (p.a.memory = NULL, p.a.map.data = NULL, p.a.mask.type = HEED_MASK_NONE)
 #define call() heed_mha(NULL, p.weights, p.args, p.workspace)
     begin("heed_mha refuses");
@@ -1524,6 +1540,37 @@ static void test_mha(void)
         WRONG(HEED_ERR_OVERLAP, WITH(at(i), bytes));
     WRONG(HEED_OK, (p.a.batch = 0, p.a.x = p.a.memory = p.a.residual = p.a.y = NULL));
     WRONG(HEED_OK, (SELF, p.a.seq_q = 0, p.a.x = p.a.residual = p.a.y = NULL));
+    end();
+
+    begin("heed_mha with a cache refuses");
+    heed_kv_cache *cache = cache_in_arena(7, 3), *other = cache_in_arena(9, 4);
+#define CACHED (SELF, p.a.cache = cache, p.a.cache_sequences = p.sequences, p.a.seq_kv = 5)
+    GOOD(CACHED);
+    GOOD((CACHED, p.a.cache_sequences = NULL));
+    GOOD((CACHED, p.a.memory = at(1), p.a.memory_offsets = p.offsets));
+    GOOD((CACHED, p.a.memory = shifted(at(1), 1)));
+    GOOD((CACHED, p.a.seq_q = 0, p.a.x = p.a.residual = p.a.y = NULL, p.a.memory = at(1),
+          p.a.memory_offsets = p.offsets));
+    WRONG(HEED_OK, (CACHED, p.a.seq_q = 0, p.a.x = p.a.residual = p.a.y = NULL));
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.seq_kv = 2));
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.seq_q = p.a.seq_kv = 11));
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.cache = other));
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.kv_lengths = p.lengths));
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.memory = at(1), p.a.memory_offsets = p.offsets, p.a.seq_kv = 2));
+    WRONG(HEED_ERR_INDEX, (CACHED, p.a.cache_sequences = NULL, p.a.batch = 4));
+    WRONG(HEED_ERR_INDEX, (CACHED, p.sequences[1] = 3));
+    WRONG(HEED_ERR_INDEX, (CACHED, p.a.memory = at(1), p.a.memory_offsets = p.offsets, p.offsets[2] = 2));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.sequences[1] = 2));
+    WRONG(HEED_ERR_ALIGNMENT, (CACHED, p.a.cache_sequences = shifted(p.sequences, 2)));
+    WRONG(HEED_ERR_NULL, (CACHED, p.a.x = NULL));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.x = at(7)));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.y = at(7) + 100));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.residual = at(7)));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.w.key_bias = at(7)));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.y = shifted(p.sequences, 0)));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, WITH(at(7), (size_t)1 << 20)));
+    WRONG(HEED_ERR_WORKSPACE, (CACHED, WITH(memory, 64)));
+#undef CACHED
 #undef reset
 #undef call
     end();

@@ -239,6 +239,182 @@ static void check_batches(size_t page_keys)
     attend_last(at_once, &shapings[0], in_order, 2, even);
 }
 
+/* ---- multi-head attention over a cache ---- */
+
+enum { MODEL = 21, MEMORY_ROWS = 50 };
+
+static float tokens[SEQUENCES][MOST_KEYS * MODEL], want_rows[SEQUENCES][MOST_KEYS * MODEL];
+
+static const heed_weights *random_weights(size_t in, size_t out, const float **bias)
+{
+    float *w = buffer(in * out, 0), *b = buffer(out, 0);
+    fill_uniform(w, in * out, -0.4f, 0.4f);
+    fill_uniform(b, out, -0.5f, 0.5f);
+    *bias = b;
+    return packed(in, out, w);
+}
+
+static heed_mha_weights random_mha(void)
+{
+    heed_mha_weights w = HEED_MHA_WEIGHTS_INIT;
+    seed(310);
+    w.n_heads = HEADS;
+    w.n_kv_heads = KV_HEADS;
+    w.head_dim = DIM;
+    w.value_dim = VALUES;
+    w.query = random_weights(MODEL, HEADS * DIM, &w.query_bias);
+    w.key = random_weights(MODEL, KV_HEADS * DIM, &w.key_bias);
+    w.value = random_weights(MODEL, KV_HEADS * VALUES, &w.value_bias);
+    w.output = random_weights(HEADS * VALUES, MODEL, &w.output_bias);
+    for (size_t s = 0; s < SEQUENCES; s++)
+        fill_uniform(tokens[s], MOST_KEYS * MODEL, -1.0f, 1.0f);
+    return w;
+}
+
+static heed_mha_args common_mha(const struct shaping *shaping)
+{
+    heed_mha_args a = HEED_MHA_ARGS_INIT;
+    a.batch = SEQUENCES;
+    a.seq_kv = MOST_KEYS;
+    a.ldx = a.ld_memory = a.ld_residual = a.ldy = MODEL;
+    a.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+    a.window_left = shaping->window_left;
+    a.softcap = shaping->softcap;
+    a.slopes = shaping->slopes ? slopes : NULL;
+    a.sinks = shaping->sinks ? sinks : NULL;
+    return a;
+}
+
+/* In no more workspace than the query asks for. */
+static void run_mha(const heed_mha_weights *w, const heed_mha_args *args)
+{
+    size_t bytes = 0;
+    CHECK(heed_mha_workspace(context, w, args, &bytes) == HEED_OK);
+    const heed_workspace workspace = {guarded(bytes / sizeof(float), 1), bytes};
+    CHECK(heed_mha(context, w, args, &workspace) == HEED_OK);
+}
+
+/* All tokens of every sequence in a causal call without a cache. */
+static void run_whole(const heed_mha_weights *w, const struct shaping *shaping)
+{
+    for (size_t s = 0; s < SEQUENCES; s++) {
+        heed_mha_args a = common_mha(shaping);
+        a.batch = 1;
+        a.seq_q = lengths[s];
+        a.x = a.residual = tokens[s];
+        a.y = want_rows[s];
+        run_mha(w, &a);
+    }
+}
+
+/* The next n[s] tokens of every sequence; where uniform, without offsets. */
+static void step(heed_kv_cache *cache, const heed_mha_weights *w, const struct shaping *shaping, const size_t *order,
+                 size_t held[SEQUENCES], const size_t n[SEQUENCES], int is_uniform)
+{
+    size_t offsets[SEQUENCES + 1] = {0};
+    for (size_t s = 0; s < SEQUENCES; s++)
+        offsets[s + 1] = offsets[s] + n[s];
+    float *x = guarded(offsets[SEQUENCES] * MODEL, 1), *y = guarded(offsets[SEQUENCES] * MODEL, 1);
+    for (size_t s = 0; s < SEQUENCES; s++)
+        memcpy(x + offsets[s] * MODEL, tokens[s] + held[s] * MODEL, n[s] * MODEL * sizeof *x);
+    heed_mha_args a = common_mha(shaping);
+    a.seq_q = is_uniform ? n[0] : MOST_KEYS;
+    a.offsets = is_uniform ? NULL : offsets;
+    a.x = a.residual = x;
+    a.y = y;
+    a.cache = cache;
+    a.cache_sequences = order;
+    run_mha(w, &a);
+    for (size_t s = 0; s < SEQUENCES; s++) {
+        size_t now = 0;
+        check_same(n[s], MODEL, y + offsets[s] * MODEL, MODEL, want_rows[s] + held[s] * MODEL, MODEL, "decoded tokens");
+        held[s] += n[s];
+        CHECK(heed_kv_cache_length(cache, order[s], &now) == HEED_OK && now == held[s]);
+    }
+}
+
+static void check_mha_steps(const heed_mha_weights *w, const struct shaping *shaping, size_t page_keys)
+{
+    static const size_t order[SEQUENCES] = {1, 2, 0};
+    static const size_t pieces[][SEQUENCES] = {{30, 1, 0}, {1, 1, 1},    {1, 0, 0},    {400, 200, 7},
+                                               {1, 1, 1},  {17, 30, 20}, {250, 23, 3}, {0, 1, 1}};
+    heed_kv_cache *cache = make_filled_pages(page_keys);
+    size_t held[SEQUENCES] = {0};
+    for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++)
+        step(cache, w, shaping, order, held, pieces[p], pieces[p][1] == pieces[p][0] && pieces[p][2] == pieces[p][0]);
+    CHECK(held[0] == lengths[0] && held[1] == lengths[1] && held[2] == lengths[2]);
+}
+
+/* Queries to rows of a memory of equal length, with maps and a mask. */
+static heed_mha_args cross_args(const float *x, size_t seq_q, float *y, float *map, const float *mask)
+{
+    heed_mha_args a = common_mha(&shapings[0]);
+    a.seq_q = seq_q;
+    a.seq_kv = MEMORY_ROWS;
+    a.causal = HEED_CAUSAL_NONE;
+    a.x = x;
+    a.y = y;
+    a.memory = tokens[2];
+    a.mask = (heed_mask){mask, HEED_MASK_ADDITIVE, 0, 0, 0};
+    a.map = (heed_heads_out){map, HEADS * seq_q * MEMORY_ROWS, seq_q * MEMORY_ROWS, MEMORY_ROWS};
+    return a;
+}
+
+/* A memory that is cached by a first call, of no queries or of some, and then attended to without being read. */
+static void check_cached_memory(const heed_mha_weights *w, size_t page_keys, size_t first_queries)
+{
+    enum { ASKED = 4 };
+    const size_t memory_offsets[SEQUENCES + 1] = {0, MEMORY_ROWS, 2 * MEMORY_ROWS, 3 * MEMORY_ROWS};
+    float *mask = guarded(MEMORY_ROWS, 1), *y[2], *map[2];
+    fill_uniform(mask, MEMORY_ROWS, -1.0f, 1.0f);
+    for (int i = 0; i < 2; i++) {
+        y[i] = guarded(SEQUENCES * ASKED * MODEL, 1);
+        map[i] = guarded(SEQUENCES * HEADS * ASKED * MEMORY_ROWS, 1);
+    }
+    heed_kv_cache *cache = make_filled_pages(page_keys);
+    heed_mha_args a = cross_args(tokens[0], first_queries, y[0], map[0], mask);
+    a.cache = cache;
+    a.memory_offsets = memory_offsets;
+    run_mha(w, &a);
+    for (size_t asked = first_queries ? first_queries : ASKED; asked > 0; asked = asked == ASKED ? 1 : 0) {
+        heed_mha_args plain = cross_args(tokens[0], asked, y[1], map[1], mask);
+        run_mha(w, &plain);
+        if (asked != first_queries) {
+            a = cross_args(tokens[0], asked, y[0], map[0], mask);
+            a.cache = cache;
+            a.memory = guarded(0, 1);
+            run_mha(w, &a);
+        }
+        check_same(SEQUENCES * asked, MODEL, y[0], MODEL, y[1], MODEL, "cached memory");
+        check_same(SEQUENCES * HEADS * asked, MEMORY_ROWS, map[0], MEMORY_ROWS, map[1], MEMORY_ROWS,
+                   "map of a cached memory");
+    }
+    for (size_t s = 0; s < SEQUENCES; s++)
+        CHECK(cache->length[s] == MEMORY_ROWS);
+}
+
+static void test_mha(const struct heed_kernels *table)
+{
+    static const size_t page_sizes[] = {0, 16, 272};
+    for (size_t threads = 1; threads <= (quick() ? 1 : 3); threads += 2) {
+        begin("%s: multi-head attention over caches has the bits of a whole call, %zu threads", table->name, threads);
+        context = context_on(table, threads);
+        fill();
+        heed_mha_weights w = random_mha();
+        for (size_t i = 0; i < sizeof shapings / sizeof *shapings; i++) {
+            run_whole(&w, &shapings[i]);
+            for (size_t p = 0; p < sizeof page_sizes / sizeof *page_sizes; p++)
+                check_mha_steps(&w, &shapings[i], page_sizes[p]);
+        }
+        check_cached_memory(&w, 0, 4);
+        check_cached_memory(&w, 16, 0);
+        heed_context_destroy(context);
+        context = NULL;
+        end();
+        release_all();
+    }
+}
+
 /* ---- pages ---- */
 
 /* Keys that no window reaches need no page. */
@@ -548,5 +724,6 @@ int main(void)
     test_calls();
     test_batch_calls();
     for_each_table(test_table);
+    for_each_table(test_mha);
     return finish();
 }
