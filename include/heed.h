@@ -774,11 +774,18 @@ typedef struct heed_encoder_layer {
     const float *norm2_scale, *norm2_shift;
     float eps;
     heed_norm_order order;
+    heed_scale scale; /* these as in heed_attention_args */
+    float scale_value;
+    size_t window_left, window_right;
+    float softcap;
+    const float *slopes, *sinks;
+    heed_kv_cache *cache; /* as in heed_mha_args, of this layer alone */
 } heed_encoder_layer;
 
 #define HEED_ENCODER_LAYER_INIT                                                                                        \
     {                                                                                                                  \
-        sizeof(heed_encoder_layer), 0, 0, 0, 0, 0, 0, 1e-5f, HEED_NORM_POST                                            \
+        sizeof(heed_encoder_layer), 0, 0, 0, 0, 0, 0, 1e-5f, HEED_NORM_POST, HEED_SCALE_RSQRT_HEAD_DIM, 0.0f,          \
+            HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0, 0                                                              \
     }
 
 typedef struct heed_encoder_args {
@@ -794,16 +801,22 @@ typedef struct heed_encoder_args {
     size_t ldx;
     float *y; /* [tokens][d_model]; may be x */
     size_t ldy;
+    size_t seq_kv; /* with caches, these two as in heed_mha_args */
+    const size_t *cache_sequences;
 } heed_encoder_args;
 
 #define HEED_ENCODER_ARGS_INIT                                                                                         \
     {                                                                                                                  \
-        sizeof(heed_encoder_args), 0, 0, 0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0}, 0, 0, 1e-5f, 0, 0, 0, 0 \
+        sizeof(heed_encoder_args), 0, 0, 0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0}, 0, 0, 1e-5f, 0, 0, 0,   \
+            0, 0, 0                                                                                                    \
     }
 
 /* y = the n_layers encoder layers applied to x one after another; n_layers = 1 is a single layer, 0
  * is HEED_ERR_SHAPE. layers is an array; every layer has the same d_model and the same struct_size.
- * y overlaps no input but x. Bits as the operators it is made of. */
+ * y overlaps no input but x. Bits as the operators it is made of.
+ * With a cache in every layer (in some of them: HEED_ERR_NULL; one in two layers: HEED_ERR_OVERLAP) the tokens go on
+ * from those of earlier calls, as in heed_mha: a stack with HEED_CAUSAL_BOTTOM_RIGHT is a decoder that may be run
+ * token by token, with the bits of one call for all. */
 HEED_API heed_status heed_encoder(const heed_context *context, size_t n_layers, const heed_encoder_layer *layers,
                                   const heed_encoder_args *args, const heed_workspace *workspace);
 HEED_API heed_status heed_encoder_workspace(const heed_context *context, size_t n_layers,

@@ -1585,7 +1585,7 @@ static void test_encoder(void)
         heed_encoder_args a;
         const heed_encoder_layer *given_layers;
         const heed_encoder_args *given;
-        size_t n, offsets[3], lengths[2];
+        size_t n, offsets[3], lengths[2], sequences[2];
         heed_workspace memory, *workspace;
     } p;
     const heed_encoder_args defaults = HEED_ENCODER_ARGS_INIT;
@@ -1596,7 +1596,7 @@ static void test_encoder(void)
      p.given_layers = p.layers, p.a = defaults, p.a.batch = 2, p.a.seq = 3, p.a.x = at(0), p.a.ldx = 9, p.a.y = at(1), \
      p.a.ldy = 10, p.a.final_scale = at(2), p.a.final_shift = at(3),                                                   \
      p.a.mask = (heed_mask){at(4), HEED_MASK_ADDITIVE, 0, 0, 3}, p.given = &p.a, p.offsets[0] = 0, p.offsets[1] = 3,   \
-     p.offsets[2] = 5, p.lengths[0] = 1, p.lengths[1] = 3, p.workspace = NULL)
+     p.offsets[2] = 5, p.lengths[0] = 1, p.lengths[1] = 3, p.sequences[0] = 2, p.sequences[1] = 0, p.workspace = NULL)
 #define call() heed_encoder(NULL, p.n, p.given_layers, p.given, p.workspace)
     float *scratch = buffer((size_t)1 << 16, 0);
     begin("heed_encoder refuses");
@@ -1619,6 +1619,13 @@ static void test_encoder(void)
         WRONG(HEED_ERR_OVERLAP, p.layers[i].norm2_shift = p.a.y);
         WRONG(HEED_ERR_OVERLAP, p.layers[i].norm1_scale = p.a.y);
         WRONG(HEED_ERR_STRUCT, p.layers[i].struct_size = 0);
+        WRONG(HEED_ERR_ENUM, p.layers[i].scale = (heed_scale)NOT_IN_ENUM);
+        WRONG(HEED_ERR_VALUE, (p.layers[i].scale = HEED_SCALE_VALUE, p.layers[i].scale_value = NAN));
+        WRONG(HEED_ERR_VALUE, p.layers[i].softcap = -1.0f);
+        WRONG(HEED_ERR_ALIGNMENT, p.layers[i].slopes = shifted(at(5), 1));
+        WRONG(HEED_ERR_ALIGNMENT, p.layers[i].sinks = shifted(at(5), 1));
+        WRONG(HEED_ERR_OVERLAP, p.layers[i].slopes = p.a.y);
+        WRONG(HEED_ERR_OVERLAP, p.layers[i].sinks = p.a.y);
     }
     WRONG(HEED_ERR_SHAPE, p.f.down = p.f.up);
     WRONG(HEED_ERR_SHAPE, p.w.n_heads = 4);
@@ -1680,6 +1687,31 @@ static void test_encoder(void)
     for (size_t i = 0; i < 4; i++)
         WRONG(HEED_ERR_OVERLAP, WITH(at(i), bytes));
     WRONG(HEED_OK, (p.a.batch = 0, p.a.x = p.a.y = NULL));
+    end();
+
+    begin("heed_encoder with caches refuses");
+    heed_kv_cache *caches[] = {cache_in_arena(7, 3), cache_in_arena(9, 3)};
+#define CACHED                                                                                                         \
+    (p.layers[0].cache = caches[0], p.layers[1].cache = caches[1], p.a.cache_sequences = p.sequences, p.a.seq_kv = 3)
+    GOOD(CACHED);
+    GOOD((CACHED, p.a.cache_sequences = NULL, p.a.offsets = p.offsets));
+    for (size_t i = 0; i < 2; i++) {
+        WRONG(HEED_ERR_NULL, (CACHED, p.layers[i].cache = NULL));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.layers[i].cache = caches[1 - i]));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.layers[i].norm1_scale = at(7 + 2 * i)));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.x = at(7 + 2 * i)));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.y = at(7 + 2 * i)));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.final_scale = at(7 + 2 * i)));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.mask.data = at(7 + 2 * i)));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, WITH(at(7 + 2 * i), (size_t)1 << 20)));
+    }
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.seq_kv = 2));
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.seq = p.a.seq_kv = 11));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.sequences[0] = 0));
+    WRONG(HEED_ERR_INDEX, (CACHED, p.sequences[0] = 3));
+    WRONG(HEED_ERR_ALIGNMENT, (CACHED, p.a.cache_sequences = shifted(p.sequences, 2)));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.y = shifted(p.sequences, 0)));
+#undef CACHED
 #undef reset
 #undef call
     end();

@@ -393,11 +393,73 @@ static void check_cached_memory(const heed_mha_weights *w, size_t page_keys, siz
         CHECK(cache->length[s] == MEMORY_ROWS);
 }
 
-static void test_mha(const struct heed_kernels *table)
+/* ---- a stack of layers over caches ---- */
+
+enum { LAYERS = 2, HIDDEN = 30, STACK_TOKENS = 40 };
+
+static void make_stack(const heed_mha_weights w[LAYERS], heed_ffn_weights f[LAYERS], heed_encoder_layer stack[LAYERS])
+{
+    for (size_t i = 0; i < LAYERS; i++) {
+        f[i] = (heed_ffn_weights)HEED_FFN_WEIGHTS_INIT;
+        f[i].up = random_weights(MODEL, HIDDEN, &f[i].up_bias);
+        f[i].down = random_weights(HIDDEN, MODEL, &f[i].down_bias);
+        stack[i] = (heed_encoder_layer)HEED_ENCODER_LAYER_INIT;
+        stack[i].attention = &w[i];
+        stack[i].ffn = &f[i];
+        stack[i].order = HEED_NORM_PRE;
+    }
+    stack[0].window_left = 7;
+    stack[1].sinks = sinks;
+}
+
+/* n tokens of every sequence from `first` on, all of equal length; exact workspaces. */
+static void run_stack(const heed_encoder_layer stack[LAYERS], const size_t *order, size_t first, size_t n, float *y)
+{
+    heed_encoder_args a = HEED_ENCODER_ARGS_INIT;
+    float *x = guarded(SEQUENCES * n * MODEL, 1);
+    size_t bytes = 0;
+    for (size_t s = 0; s < SEQUENCES; s++)
+        memcpy(x + s * n * MODEL, tokens[s] + first * MODEL, n * MODEL * sizeof *x);
+    a.batch = SEQUENCES;
+    a.seq = n;
+    a.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+    a.x = x;
+    a.y = y;
+    a.ldx = a.ldy = MODEL;
+    a.seq_kv = STACK_TOKENS;
+    a.cache_sequences = order;
+    CHECK(heed_encoder_workspace(context, LAYERS, stack, &a, &bytes) == HEED_OK);
+    const heed_workspace workspace = {guarded(bytes / sizeof(float), 1), bytes};
+    CHECK(heed_encoder(context, LAYERS, stack, &a, &workspace) == HEED_OK);
+}
+
+static void check_stack(size_t page_keys)
+{
+    static const size_t order[SEQUENCES] = {2, 0, 1}, pieces[] = {1, 1, 15, 2, 21};
+    const heed_mha_weights w[LAYERS] = {random_mha(), random_mha()};
+    heed_ffn_weights f[LAYERS];
+    heed_encoder_layer stack[LAYERS];
+    float *whole = guarded(SEQUENCES * STACK_TOKENS * MODEL, 1);
+    make_stack(w, f, stack);
+    run_stack(stack, NULL, 0, STACK_TOKENS, whole);
+    for (size_t i = 0; i < LAYERS; i++)
+        stack[i].cache = make_filled_pages(page_keys);
+    size_t held = 0;
+    for (size_t p = 0; p < sizeof pieces / sizeof *pieces; held += pieces[p++]) {
+        float *y = guarded(SEQUENCES * pieces[p] * MODEL, 1);
+        run_stack(stack, order, held, pieces[p], y);
+        for (size_t s = 0; s < SEQUENCES; s++)
+            check_same(pieces[p], MODEL, y + s * pieces[p] * MODEL, MODEL, whole + (s * STACK_TOKENS + held) * MODEL,
+                       MODEL, "stack by pieces");
+    }
+    CHECK(held == STACK_TOKENS);
+}
+
+static void test_layers(const struct heed_kernels *table)
 {
     static const size_t page_sizes[] = {0, 16, 272};
     for (size_t threads = 1; threads <= (quick() ? 1 : 3); threads += 2) {
-        begin("%s: multi-head attention over caches has the bits of a whole call, %zu threads", table->name, threads);
+        begin("%s: layers over caches have the bits of a whole call, %zu threads", table->name, threads);
         context = context_on(table, threads);
         fill();
         heed_mha_weights w = random_mha();
@@ -408,6 +470,8 @@ static void test_mha(const struct heed_kernels *table)
         }
         check_cached_memory(&w, 0, 4);
         check_cached_memory(&w, 16, 0);
+        check_stack(0);
+        check_stack(16);
         heed_context_destroy(context);
         context = NULL;
         end();
@@ -724,6 +788,6 @@ int main(void)
     test_calls();
     test_batch_calls();
     for_each_table(test_table);
-    for_each_table(test_mha);
+    for_each_table(test_layers);
     return finish();
 }
