@@ -5,6 +5,8 @@ import numpy as np
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
+from problem import Blind
+
 VERSION = f"ONNX Runtime {onnxruntime.__version__}"
 
 CONTRIB = "com.microsoft"
@@ -108,18 +110,32 @@ def rows(p):
     return Task(graph, y, [p.m, p.n], p.threads) if y != x else None
 
 
+def bias_of(graph, mask):
+    """A mask as what is added to scores, or no input."""
+    if mask is None:
+        return ""
+    floats = np.where(mask, np.float32(0), np.float32(-np.inf)) if mask.dtype == bool else mask
+    return graph.input("mask", np.ascontiguousarray(floats[None]))
+
+
 def grouped_attention(p, graph, q, k, v):
     lengths = graph.constant("lengths", np.full(p.batch, p.n - 1, dtype=np.int32))
     total = graph.constant("total", np.array(p.n, dtype=np.int32))
-    heads = {"num_heads": p.heads, "kv_num_heads": p.kv_heads}
-    return graph.node("GroupQueryAttention", [q, k, v, "", "", lengths, total], CONTRIB, **heads)
+    options = {"num_heads": p.heads, "kv_num_heads": p.kv_heads}
+    inputs = [q, k, v, "", "", lengths, total]
+    if p.window:
+        options["local_window_size"] = p.window + 1
+    if p.alibi or p.tensor:
+        inputs += ["", "", "", bias_of(graph, p.mask())]
+    return graph.node("GroupQueryAttention", inputs, CONTRIB, **options)
 
 
 def attention(p):
     """MultiHeadAttention; GroupQueryAttention, which is causal only, where heads share keys."""
     grouped = p.heads != p.kv_heads
-    if (p.causal and p.m != p.n) or (grouped and (not p.causal or p.suite == "decode")):
+    if grouped and (not p.causal or p.m != p.n or p.suite == "decode"):
         return None
+    square = p.shape.endswith("+causal") and p.m == p.n
     graph = Graph()
     keys = p.key_shape() if p.suite == "decode" else (p.batch, p.n, p.kv_heads * p.k)
     q = graph.input("q", p.operands[0].reshape(p.batch, p.m, p.heads * p.k))
@@ -127,8 +143,9 @@ def attention(p):
     if grouped:
         y = grouped_attention(p, graph, q, k, v)
     else:
-        heads = {"num_heads": p.heads, "unidirectional": int(p.causal)}
-        y = graph.node("MultiHeadAttention", [q, k, v], CONTRIB, **heads)
+        options = {"num_heads": p.heads, "unidirectional": int(square)}
+        mask = "" if square else bias_of(graph, p.mask())
+        y = graph.node("MultiHeadAttention", [q, k, v] + (["", "", mask] if mask else []), CONTRIB, **options)
     return Task(graph, y, [p.batch, p.m, p.heads * p.k], p.threads)
 
 
@@ -137,5 +154,8 @@ def prepare(problem):
     if problem.suite == "rows":
         return rows(problem)
     if problem.suite in ("attention", "decode"):
-        return attention(problem)
+        try:
+            return attention(problem)
+        except Blind:
+            return None
     return product(problem)
