@@ -703,7 +703,8 @@ heed_status heed_attention(const heed_context *context, const heed_attention_arg
 {
     struct heed_context fallback;
     struct attention_run run = {.first_key = NULL};
-    struct heed_operands operands = {.status = describe(&run.a, context, &fallback, args, NULL)};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, describe(&run.a, context, &fallback, args, NULL));
     if (operands.status != HEED_OK)
         return operands.status;
     check_operands(&operands, &run.a);

@@ -245,7 +245,8 @@ heed_status heed_mha(const heed_context *context, const heed_mha_weights *weight
     struct heed_context fallback;
     struct mha m;
     size_t parts = 0, attention_bytes = 0;
-    struct heed_operands operands = {.status = describe(&m, context, &fallback, weights, args)};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, describe(&m, context, &fallback, weights, args));
     if (operands.status == HEED_OK)
         heed_fail(&operands, scratch_parts(&m, &parts, &attention_bytes));
     if (operands.status != HEED_OK)
