@@ -615,6 +615,52 @@ static void test_top_k(void)
     end();
 }
 
+/* Rows for the operands that both norms have, in slots 0 to 5. */
+#define NORM_ROWS                                                                                                      \
+    GOOD((void)0);                                                                                                     \
+    GOOD(p.given = NULL);                                                                                              \
+    WRONG(HEED_ERR_NULL, p.x = NULL);                                                                                  \
+    WRONG(HEED_ERR_NULL, p.y = NULL);                                                                                  \
+    WRONG(HEED_ERR_NULL, p.o.residual = NULL);                                                                         \
+    WRONG(HEED_ERR_STRIDE, p.ldx = 8);                                                                                 \
+    WRONG(HEED_ERR_STRIDE, p.ldy = 8);                                                                                 \
+    WRONG(HEED_ERR_STRIDE, p.o.ld_residual = 8);                                                                       \
+    WRONG(HEED_ERR_STRIDE, p.o.ld_sum = 8);                                                                            \
+    WRONG(HEED_ERR_ALIGNMENT, p.x = shifted(p.x, 1));                                                                  \
+    WRONG(HEED_ERR_ALIGNMENT, p.y = shifted(p.y, 1));                                                                  \
+    WRONG(HEED_ERR_ALIGNMENT, p.o.scale = shifted(p.o.scale, 1));                                                      \
+    WRONG(HEED_ERR_ALIGNMENT, p.o.residual = shifted(p.o.residual, 1));                                                \
+    WRONG(HEED_ERR_ALIGNMENT, p.o.sum = shifted(p.o.sum, 1));                                                          \
+    WRONG(HEED_ERR_VALUE, p.o.eps = -1e-6f);                                                                           \
+    WRONG(HEED_ERR_VALUE, p.o.eps = NAN);                                                                              \
+    WRONG(HEED_ERR_VALUE, p.o.eps = INFINITY);                                                                         \
+    WRONG(HEED_ERR_VALUE, p.o.eps = -INFINITY);                                                                        \
+    GOOD(p.o.eps = 0.0f);                                                                                              \
+    WRONG(HEED_ERR_OVERLAP, p.y = p.x);                                                                                \
+    WRONG(HEED_ERR_OVERLAP, p.y = at(2));                                                                              \
+    WRONG(HEED_ERR_OVERLAP, p.y = at(4));                                                                              \
+    WRONG(HEED_ERR_OVERLAP, (p.y = at(5), p.ldy = 13));                                                                \
+    WRONG(HEED_ERR_OVERLAP, p.y = p.x + 38);                                                                           \
+    WRONG(HEED_ERR_OVERLAP, p.o.sum = p.x);                                                                            \
+    WRONG(HEED_ERR_OVERLAP, p.o.sum = at(4));                                                                          \
+    WRONG(HEED_ERR_OVERLAP, p.o.sum = at(2) + 8);                                                                      \
+    GOOD((p.y = p.x, p.ldy = p.ldx));                                                                                  \
+    GOOD((p.y = at(4), p.ldy = 12));                                                                                   \
+    GOOD((p.o.sum = p.x, p.o.ld_sum = p.ldx));                                                                         \
+    GOOD((p.o.sum = at(4), p.o.ld_sum = 12));                                                                          \
+    WRONG(HEED_ERR_OVERLAP, (p.y = p.o.sum = p.x, p.ldy = p.o.ld_sum = p.ldx));                                        \
+    HUGE_SIZES(NORM_SIZE)                                                                                              \
+    WRONG_STRUCTS(p.o, p.given);                                                                                       \
+    WRONG(HEED_OK, (p.rows = 0, p.x = p.y = NULL));                                                                    \
+    WRONG(HEED_OK, (p.cols = 0, p.x = p.y = NULL));
+
+#define NORM_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
+    WRONG(HEED_ERR_OVERFLOW, p.ldx = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.ldy = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.o.ld_residual = size);                                                                  \
+    WRONG(HEED_ERR_OVERFLOW, p.o.ld_sum = size);
+
 static void test_layernorm(void)
 {
     static struct {
@@ -626,47 +672,16 @@ static void test_layernorm(void)
     const heed_layernorm_options defaults = HEED_LAYERNORM_OPTIONS_INIT;
 #define reset()                                                                                                        \
     (p.rows = 4, p.cols = 9, p.ldx = 10, p.ldy = 11, p.x = at(0), p.y = at(1), p.o = defaults, p.o.scale = at(2),      \
-     p.o.shift = at(3), p.o.residual = at(4), p.o.ld_residual = 12, p.o.sum = at(5), p.o.ld_sum = 13,                  \
+     p.o.residual = at(4), p.o.ld_residual = 12, p.o.sum = at(5), p.o.ld_sum = 13, p.o.shift = at(3),                  \
      p.o.mean = at(6), p.o.inverse_deviation = at(7), p.given = &p.o)
 #define call() heed_layernorm(NULL, p.rows, p.cols, p.x, p.ldx, p.given, p.y, p.ldy)
     begin("heed_layernorm refuses");
-    GOOD((void)0);
-    GOOD(p.given = NULL);
-    WRONG(HEED_ERR_NULL, p.x = NULL);
-    WRONG(HEED_ERR_NULL, p.y = NULL);
-    WRONG(HEED_ERR_NULL, p.o.residual = NULL);
-    WRONG(HEED_ERR_STRIDE, p.ldx = 8);
-    WRONG(HEED_ERR_STRIDE, p.ldy = 8);
-    WRONG(HEED_ERR_STRIDE, p.o.ld_residual = 8);
-    WRONG(HEED_ERR_STRIDE, p.o.ld_sum = 8);
-    WRONG(HEED_ERR_ALIGNMENT, p.x = shifted(p.x, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.y = shifted(p.y, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.o.scale = shifted(p.o.scale, 1));
+    NORM_ROWS
     WRONG(HEED_ERR_ALIGNMENT, p.o.shift = shifted(p.o.shift, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.o.residual = shifted(p.o.residual, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.o.sum = shifted(p.o.sum, 1));
-    WRONG(HEED_ERR_VALUE, p.o.eps = -1e-6f);
-    WRONG(HEED_ERR_VALUE, p.o.eps = NAN);
-    WRONG(HEED_ERR_VALUE, p.o.eps = INFINITY);
-    WRONG(HEED_ERR_VALUE, p.o.eps = -INFINITY);
-    GOOD(p.o.eps = 0.0f);
-    WRONG(HEED_ERR_OVERLAP, p.y = p.x);
-    WRONG(HEED_ERR_OVERLAP, p.y = at(2));
-    WRONG(HEED_ERR_OVERLAP, p.y = at(3));
-    WRONG(HEED_ERR_OVERLAP, p.y = at(4));
-    WRONG(HEED_ERR_OVERLAP, (p.y = at(5), p.ldy = 13));
-    WRONG(HEED_ERR_OVERLAP, p.y = p.x + 38);
-    WRONG(HEED_ERR_OVERLAP, p.o.sum = p.x);
-    WRONG(HEED_ERR_OVERLAP, p.o.sum = at(4));
-    WRONG(HEED_ERR_OVERLAP, (p.o.sum = at(2) + 8));
-    WRONG(HEED_ERR_OVERLAP, (p.o.sum = at(3) + 8));
-    GOOD((p.y = p.x, p.ldy = p.ldx));
-    GOOD((p.y = at(4), p.ldy = 12));
-    GOOD((p.o.sum = p.x, p.o.ld_sum = p.ldx));
-    GOOD((p.o.sum = at(4), p.o.ld_sum = 12));
-    WRONG(HEED_ERR_OVERLAP, (p.y = p.o.sum = p.x, p.ldy = p.o.ld_sum = p.ldx));
     WRONG(HEED_ERR_ALIGNMENT, p.o.mean = shifted(p.o.mean, 1));
     WRONG(HEED_ERR_ALIGNMENT, p.o.inverse_deviation = shifted(p.o.inverse_deviation, 1));
+    WRONG(HEED_ERR_OVERLAP, p.y = at(3));
+    WRONG(HEED_ERR_OVERLAP, p.o.sum = at(3) + 8);
     WRONG(HEED_ERR_OVERLAP, p.o.mean = p.x + 38);
     WRONG(HEED_ERR_OVERLAP, p.o.mean = p.y - 3);
     WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = p.o.mean);
@@ -674,17 +689,6 @@ static void test_layernorm(void)
     WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = at(2));
     GOOD(p.o.mean = NULL);
     GOOD(p.o.inverse_deviation = NULL);
-#define HUGE_SIZE(size)                                                                                                \
-    WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
-    WRONG(HEED_ERR_OVERFLOW, p.ldx = size);                                                                            \
-    WRONG(HEED_ERR_OVERFLOW, p.ldy = size);                                                                            \
-    WRONG(HEED_ERR_OVERFLOW, p.o.ld_residual = size);                                                                  \
-    WRONG(HEED_ERR_OVERFLOW, p.o.ld_sum = size);
-    HUGE_SIZES(HUGE_SIZE)
-#undef HUGE_SIZE
-    WRONG_STRUCTS(p.o, p.given);
-    WRONG(HEED_OK, (p.rows = 0, p.x = p.y = NULL));
-    WRONG(HEED_OK, (p.cols = 0, p.x = p.y = NULL));
 #undef reset
 #undef call
     end();
@@ -705,49 +709,11 @@ static void test_rmsnorm(void)
      p.given = &p.o)
 #define call() heed_rmsnorm(NULL, p.rows, p.cols, p.x, p.ldx, p.given, p.y, p.ldy)
     begin("heed_rmsnorm refuses");
-    GOOD((void)0);
-    GOOD(p.given = NULL);
-    WRONG(HEED_ERR_NULL, p.x = NULL);
-    WRONG(HEED_ERR_NULL, p.y = NULL);
-    WRONG(HEED_ERR_NULL, p.o.residual = NULL);
-    WRONG(HEED_ERR_STRIDE, p.ldx = 8);
-    WRONG(HEED_ERR_STRIDE, p.ldy = 8);
-    WRONG(HEED_ERR_STRIDE, p.o.ld_residual = 8);
-    WRONG(HEED_ERR_STRIDE, p.o.ld_sum = 8);
-    WRONG(HEED_ERR_ALIGNMENT, p.x = shifted(p.x, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.y = shifted(p.y, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.o.scale = shifted(p.o.scale, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.o.residual = shifted(p.o.residual, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.o.sum = shifted(p.o.sum, 1));
+    NORM_ROWS
     WRONG(HEED_ERR_ALIGNMENT, p.o.inverse_rms = shifted(p.o.inverse_rms, 1));
-    WRONG(HEED_ERR_VALUE, p.o.eps = -1e-6f);
-    WRONG(HEED_ERR_VALUE, p.o.eps = NAN);
-    WRONG(HEED_ERR_VALUE, p.o.eps = INFINITY);
-    GOOD(p.o.eps = 0.0f);
-    WRONG(HEED_ERR_OVERLAP, p.y = p.x);
-    WRONG(HEED_ERR_OVERLAP, p.y = at(2));
-    WRONG(HEED_ERR_OVERLAP, p.y = at(4));
-    WRONG(HEED_ERR_OVERLAP, (p.y = at(5), p.ldy = 13));
-    WRONG(HEED_ERR_OVERLAP, p.o.sum = p.x);
     WRONG(HEED_ERR_OVERLAP, p.o.inverse_rms = p.x + 38);
     WRONG(HEED_ERR_OVERLAP, p.o.inverse_rms = p.y);
     WRONG(HEED_ERR_OVERLAP, p.o.inverse_rms = at(2) + 8);
-    GOOD((p.y = p.x, p.ldy = p.ldx));
-    GOOD((p.y = at(4), p.ldy = 12));
-    GOOD((p.o.sum = p.x, p.o.ld_sum = p.ldx));
-    GOOD((p.o.sum = at(4), p.o.ld_sum = 12));
-    WRONG(HEED_ERR_OVERLAP, (p.y = p.o.sum = p.x, p.ldy = p.o.ld_sum = p.ldx));
-#define HUGE_SIZE(size)                                                                                                \
-    WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
-    WRONG(HEED_ERR_OVERFLOW, p.ldx = size);                                                                            \
-    WRONG(HEED_ERR_OVERFLOW, p.ldy = size);                                                                            \
-    WRONG(HEED_ERR_OVERFLOW, p.o.ld_residual = size);                                                                  \
-    WRONG(HEED_ERR_OVERFLOW, p.o.ld_sum = size);
-    HUGE_SIZES(HUGE_SIZE)
-#undef HUGE_SIZE
-    WRONG_STRUCTS(p.o, p.given);
-    WRONG(HEED_OK, (p.rows = 0, p.x = p.y = NULL));
-    WRONG(HEED_OK, (p.cols = 0, p.x = p.y = NULL));
 #undef reset
 #undef call
     end();

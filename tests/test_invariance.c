@@ -236,39 +236,50 @@ static void run_rotary_table(const struct setting *s, float *out)
     }
 }
 
-static void run_embed(const struct setting *s, float *out)
+static void embed(const struct setting *s, bool normalized, float *out)
 {
     float *y = matrix(s, ROWS, WIDE, 21);
-    heed_embedding_table tables[] = {{matrix(s, 13, WIDE, 22), 13, WIDE + s->gap, NULL, 0},
-                                     {matrix(s, ROWS, WIDE, 23), ROWS, WIDE + s->gap, NULL, s->first}};
+    size_t ld = WIDE + s->gap;
+    heed_embedding_table tables[] = {{matrix(s, 13, WIDE, 22), 13, ld, NULL, 0},
+                                     {matrix(s, ROWS, WIDE, 23), ROWS, ld, NULL, s->first}};
     int32_t ids[ROWS];
     for (size_t i = 0; i < ROWS; i++)
         ids[i] = (int32_t)(i * 7 % 13);
     tables[0].ids = ids + s->first;
-    ok(heed_embed(s->context, s->units, WIDE, 2, tables, 0, NULL, y, WIDE + s->gap), "embed");
+    ok(normalized ? heed_embed_layernorm(s->context, s->units, WIDE, 2, tables, 0, NULL, NULL, y, ld)
+                  : heed_embed(s->context, s->units, WIDE, 2, tables, 0, NULL, y, ld),
+       "embed");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_embed(const struct setting *s, float *out)
+{
+    embed(s, false, out);
+}
+
+static void run_embed_layernorm(const struct setting *s, float *out)
+{
+    embed(s, true, out);
+}
+
+static void pool(const struct setting *s, heed_pooling pooling, float *out)
+{
+    float *x = matrix(s, 3 * ROWS, WIDE, 24), *y = matrix(s, ROWS, WIDE, 25);
+    size_t offsets[ROWS + 1], ld = WIDE + s->gap;
+    for (size_t i = 0; i <= ROWS; i++)
+        offsets[i] = 3 * i - i % 3;
+    ok(heed_pool(s->context, pooling, s->units, offsets + s->first, WIDE, x, ld, y, ld), "pool");
     copy_out(s, s->units, WIDE, y, out);
 }
 
 static void run_pool(const struct setting *s, float *out)
 {
-    float *x = matrix(s, 3 * ROWS, WIDE, 24), *y = matrix(s, ROWS, WIDE, 25);
-    size_t offsets[ROWS + 1];
-    for (size_t i = 0; i <= ROWS; i++)
-        offsets[i] = 3 * i - i % 3;
-    ok(heed_pool(s->context, HEED_POOLING_MEAN, s->units, offsets + s->first, WIDE, x, WIDE + s->gap, y, WIDE + s->gap),
-       "pool");
-    copy_out(s, s->units, WIDE, y, out);
+    pool(s, HEED_POOLING_MEAN, out);
 }
 
 static void run_max_pool(const struct setting *s, float *out)
 {
-    float *x = matrix(s, 3 * ROWS, WIDE, 87), *y = matrix(s, ROWS, WIDE, 88);
-    size_t offsets[ROWS + 1];
-    for (size_t i = 0; i <= ROWS; i++)
-        offsets[i] = 3 * i - i % 3;
-    ok(heed_pool(s->context, HEED_POOLING_MAX, s->units, offsets + s->first, WIDE, x, WIDE + s->gap, y, WIDE + s->gap),
-       "pool");
-    copy_out(s, s->units, WIDE, y, out);
+    pool(s, HEED_POOLING_MAX, out);
 }
 
 static void run_top_k(const struct setting *s, float *out)
@@ -281,19 +292,6 @@ static void run_top_k(const struct setting *s, float *out)
         y[i / K * ld + K + i % K] = (float)index[i];
     for (size_t i = 0; i < s->units; i++)
         memcpy(out + i * 2 * K, y + i * ld, 2 * K * sizeof *out);
-}
-
-static void run_embed_layernorm(const struct setting *s, float *out)
-{
-    float *y = matrix(s, ROWS, WIDE, 91);
-    heed_embedding_table tables[] = {{matrix(s, 13, WIDE, 22), 13, WIDE + s->gap, NULL, 0},
-                                     {matrix(s, ROWS, WIDE, 23), ROWS, WIDE + s->gap, NULL, s->first}};
-    int32_t ids[ROWS];
-    for (size_t i = 0; i < ROWS; i++)
-        ids[i] = (int32_t)(i * 7 % 13);
-    tables[0].ids = ids + s->first;
-    ok(heed_embed_layernorm(s->context, s->units, WIDE, 2, tables, 0, NULL, NULL, y, WIDE + s->gap), "embed");
-    copy_out(s, s->units, WIDE, y, out);
 }
 
 /* ---- layers: the units are sequences ---- */
