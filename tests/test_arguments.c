@@ -1373,8 +1373,8 @@ static heed_mha_args good_mha(void)
     return a;
 }
 
-/* A cache that fits the model where value_dim is 3, in memory that is watched as the operands are. */
-static heed_kv_cache *cache_in_arena(size_t slot, size_t value_dim)
+/* A cache that fits the model where value_dim is 3. */
+static heed_kv_cache *make_cache(size_t value_dim, void *memory, size_t bytes)
 {
     heed_kv_cache_options o = HEED_KV_CACHE_OPTIONS_INIT;
     heed_kv_cache *cache = NULL;
@@ -1383,7 +1383,14 @@ static heed_kv_cache *cache_in_arena(size_t slot, size_t value_dim)
     o.head_dim = 4;
     o.value_dim = value_dim;
     o.capacity = 10;
-    CHECK(heed_kv_cache_create(&o, at(slot), 2 * sizeof arena.slot[slot], &cache) == HEED_OK);
+    CHECK(heed_kv_cache_create(&o, memory, bytes, &cache) == HEED_OK);
+    return cache;
+}
+
+/* The same in memory that is watched as the operands are. */
+static heed_kv_cache *cache_in_arena(size_t slot, size_t value_dim)
+{
+    heed_kv_cache *cache = make_cache(value_dim, at(slot), 2 * sizeof arena.slot[slot]);
     pristine = arena;
     return cache;
 }
@@ -1956,6 +1963,35 @@ static heed_status query_mha(const heed_context *context, size_t *bytes)
     return heed_mha_workspace(context, &model.layer.attention, &a, bytes);
 }
 
+static heed_kv_cache *growing;
+
+static heed_mha_args big_cached_mha(float *y)
+{
+    heed_mha_args a = big_mha(y);
+    a.seq_kv = TOKENS;
+    a.cache = growing;
+    return a;
+}
+
+/* Where it fails nothing has been appended. */
+static heed_status run_cached_mha(const heed_context *context, float *y, const heed_workspace *workspace)
+{
+    heed_mha_args a = big_cached_mha(y);
+    heed_status status = heed_mha(context, &model.layer.attention, &a, workspace);
+    for (size_t i = 0; i < a.batch; i++) {
+        size_t length = 99;
+        CHECK(heed_kv_cache_length(growing, i, &length) == HEED_OK && length == (status == HEED_OK ? TOKENS : 0));
+        CHECK(heed_kv_cache_truncate(growing, i, 0) == HEED_OK);
+    }
+    return status;
+}
+
+static heed_status query_cached_mha(const heed_context *context, size_t *bytes)
+{
+    heed_mha_args a = big_cached_mha(NULL);
+    return heed_mha_workspace(context, &model.layer.attention, &a, bytes);
+}
+
 static heed_encoder_args big_encoder(float *y)
 {
     heed_encoder_args a = HEED_ENCODER_ARGS_INIT;
@@ -1985,6 +2021,7 @@ static const struct allocating allocating[] = {
     {"heed_ffn", run_ffn, query_ffn, TOKENS *D_MODEL},
     {"heed_attention", run_attention, query_attention, 3200},
     {"heed_mha", run_mha, query_mha, 2 * TOKENS *D_MODEL},
+    {"heed_mha with a cache", run_cached_mha, query_cached_mha, 2 * TOKENS *D_MODEL},
     {"heed_encoder", run_encoder, query_encoder, 2 * TOKENS *D_MODEL},
 };
 
@@ -2047,6 +2084,7 @@ static void test_allocation(void)
     seed(3);
     fill_uniform(numbers, BIG * BIG, -1.0f, 1.0f);
     input = numbers;
+    growing = make_cache(3, buffer(4096, 0), 4 * 4096);
     begin("heed_context_create without memory");
     heap.fail_at = 1;
     CHECK(heed_context_create(&context, &options) == HEED_ERR_MEMORY && context == NULL && heap.live == 0);
