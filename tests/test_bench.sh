@@ -155,6 +155,9 @@ expect "summary --limit fails" test "$status" -eq 1
 expect "summary --limit lists what is below" test "$(grep -c 'below target' "$out")" -eq 1
 summarize --peer 0.4 --shape '9$'
 expect "summary --peer succeeds where it is met" test "$status" -eq 0
+summarize --unfused 0.95 --worst 0
+expect "summary --unfused fails" test "$status" -eq 1
+expect "summary --unfused lists what is below" grep -q 'fused: 0.909 times unfused at 8x8x8  below target' "$out"
 summarize --nonsense
 expect "summary with a wrong option" one_line 2 'no such option'
 
