@@ -386,7 +386,7 @@ static enum outcome make_attention(struct chain *chain, const struct problem *p)
 {
     const struct shape *s = &p->shape;
     onednn_handle md[N_TENSORS] = {0};
-    if (s->causal)
+    if (s->causal || s->window || s->alibi || s->tensor != TENSOR_NONE)
         return OUTCOME_UNABLE;
     chain->scores = memory_aligned_array(s->batch * s->heads * s->m * s->n, sizeof *chain->scores);
     struct primitive *steps = chain->primitives;

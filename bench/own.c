@@ -21,7 +21,11 @@ struct own {
     heed_rmsnorm_options rmsnorm;
     heed_attention_args attention;
     heed_workspace workspace;
-    float *scores; /* of the unfused form */
+    float *slopes;
+    void *cache;   /* of decode */
+    float *scores; /* of the unfused form, as is the mask: all masks in one */
+    heed_softmax_options softmax;
+    void *mask;
 };
 
 static bool done(heed_status status)
@@ -179,42 +183,133 @@ static bool call_attention(void *state)
     return done(heed_attention(own->problem->context, &own->attention, &own->workspace));
 }
 
-static bool prepare_attention(struct own *own)
+static bool describe_masks(struct own *own)
+{
+    const struct shape *s = &own->problem->shape;
+    heed_attention_args *args = &own->attention;
+    args->causal = s->causal ? HEED_CAUSAL_BOTTOM_RIGHT : HEED_CAUSAL_NONE;
+    if (s->window)
+        args->window_left = args->window_right = s->window;
+    if (s->tensor == TENSOR_ADDITIVE)
+        args->mask = (heed_mask){own->problem->operand[3], HEED_MASK_ADDITIVE, 0, 0, s->n};
+    else if (s->tensor == TENSOR_BOOLEAN)
+        args->mask = (heed_mask){own->problem->boolean, HEED_MASK_BOOLEAN, 0, 0, s->n};
+    if (!s->alibi)
+        return true;
+    args->slopes = own->slopes = memory_aligned_array(s->heads, sizeof *own->slopes);
+    return own->slopes && done(heed_alibi_slopes(s->heads, 8.0, own->slopes));
+}
+
+static bool describe_attention(struct own *own)
 {
     const struct problem *p = own->problem;
     const struct shape *s = &p->shape;
     heed_attention_args *args = &own->attention;
-    size_t bytes = 0;
     args->batch = s->batch;
     args->n_heads = s->heads;
     args->n_kv_heads = s->kv_heads;
     args->seq_q = s->m;
     args->seq_kv = s->n;
     args->head_dim = args->value_dim = s->k;
-    args->causal = s->causal ? HEED_CAUSAL_BOTTOM_RIGHT : HEED_CAUSAL_NONE;
     args->q = problem_queries(p);
     args->k = problem_keys(p, 1);
     args->v = problem_keys(p, 2);
     args->out = problem_result(p);
-    return done(heed_attention_workspace(p->context, args, &bytes)) && take_workspace(own, bytes);
+    return describe_masks(own);
+}
+
+/* Puts the keys and values where a decoder has them. */
+static bool fill_cache(struct own *own)
+{
+    const struct problem *p = own->problem;
+    const struct shape *s = &p->shape;
+    heed_kv_cache_options options = HEED_KV_CACHE_OPTIONS_INIT;
+    heed_kv_cache *cache;
+    size_t bytes = 0;
+    options.batch = s->batch;
+    options.n_kv_heads = s->kv_heads;
+    options.head_dim = options.value_dim = s->k;
+    options.capacity = s->n;
+    if (!done(heed_kv_cache_bytes(&options, &bytes)))
+        return false;
+    own->cache = memory_aligned_array(bytes, 1);
+    if (!own->cache || !done(heed_kv_cache_create(&options, own->cache, bytes, &cache)))
+        return false;
+    own->attention.cache = cache;
+    return done(heed_kv_cache_append_batch(p->context, cache, s->batch, NULL, s->n, NULL, &own->attention.k,
+                                           &own->attention.v));
+}
+
+static bool prepare_attention(struct own *own)
+{
+    size_t bytes = 0;
+    return describe_attention(own) && (own->problem->suite->kind != SUITE_DECODE || fill_cache(own)) &&
+           done(heed_attention_workspace(own->problem->context, &own->attention, &bytes)) && take_workspace(own, bytes);
 }
 
 /* ---- attention, unfused --------------------------------------------------------------------- */
 
-static bool scale_scores(const struct own *own)
+/* What is added to a score, but for -inf where causality or window mask it. */
+static float bias_of(const struct own *own, size_t head, size_t row, size_t key)
+{
+    const struct problem *p = own->problem;
+    float bias = 0.0f;
+    if (p->shape.alibi)
+        bias = own->slopes[head] * (float)((ptrdiff_t)key - problem_position(&p->shape, row));
+    if (p->shape.tensor == TENSOR_ADDITIVE)
+        bias += p->operand[3][row * p->shape.n + key];
+    return bias;
+}
+
+static bool is_visible(const struct problem *p, size_t row, size_t key)
+{
+    struct span seen = problem_seen(&p->shape, row);
+    return key >= seen.first && key < seen.end && (!p->boolean || p->boolean[row * p->shape.n + key]);
+}
+
+static bool make_additive(struct own *own)
+{
+    const struct problem *p = own->problem;
+    size_t m = p->shape.m, n = p->shape.n, heads = p->shape.alibi ? p->shape.heads : 1;
+    float *mask = own->mask = memory_aligned_array(heads * m * n, sizeof *mask);
+    for (size_t i = 0; mask && i < heads * m * n; i++) {
+        size_t row = i / n % m;
+        mask[i] = is_visible(p, row, i % n) ? bias_of(own, i / n / m, row, i % n) : -INFINITY;
+    }
+    own->softmax.mask = (heed_mask){mask, HEED_MASK_ADDITIVE, 0, m * n, n};
+    return mask;
+}
+
+static bool make_boolean(struct own *own)
+{
+    const struct problem *p = own->problem;
+    size_t m = p->shape.m, n = p->shape.n;
+    unsigned char *mask = own->mask = memory_aligned_array(m * n, 1);
+    for (size_t i = 0; mask && i < m * n; i++)
+        mask[i] = is_visible(p, i / n, i % n);
+    own->softmax.mask = (heed_mask){mask, HEED_MASK_BOOLEAN, 0, 0, n};
+    return mask;
+}
+
+/* All masks as one tensor, since that is what a softmax of its own can take. */
+static bool make_mask(struct own *own)
+{
+    const struct shape *s = &own->problem->shape;
+    if (s->alibi || s->tensor == TENSOR_ADDITIVE)
+        return make_additive(own);
+    return (!s->causal && !s->window && s->tensor == TENSOR_NONE) || make_boolean(own);
+}
+
+static bool scale_scores(const struct own *own, size_t head)
 {
     const struct problem *p = own->problem;
     size_t n = p->shape.n;
-    if (!p->shape.causal)
+    if (!own->mask)
         return done(heed_softmax(p->context, p->shape.m, n, own->scores, n, own->scores, n));
-    for (size_t row = 0; row < p->shape.m; row++) {
-        float *scores = own->scores + row * n;
-        size_t seen = problem_seen(&p->shape, row);
-        if (!done(heed_softmax(p->context, 1, seen, scores, n, scores, n)))
-            return false;
-        memset(scores + seen, 0, (n - seen) * sizeof *scores);
-    }
-    return true;
+    heed_softmax_options options = own->softmax;
+    if (p->shape.alibi)
+        options.mask.data = (const float *)own->mask + head * own->softmax.mask.head_stride;
+    return done(heed_masked_softmax(p->context, p->shape.m, n, own->scores, n, &options, own->scores, n));
 }
 
 static bool run_head(const struct own *own, size_t batch, size_t head)
@@ -229,7 +324,7 @@ static bool run_head(const struct own *own, size_t batch, size_t head)
     float *out = a->out.data + batch * a->out.batch_stride + head * a->out.head_stride;
     return done(heed_matmul(p->context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, s->m, s->n, s->k, 1.0f / sqrtf((float)s->k),
                             q, a->q.row_stride, k, a->k.row_stride, 0.0f, own->scores, s->n, &own->workspace)) &&
-           scale_scores(own) &&
+           scale_scores(own, head) &&
            done(heed_matmul(p->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->m, s->k, s->n, 1.0f, own->scores, s->n,
                             v, a->v.row_stride, 0.0f, out, a->out.row_stride, &own->workspace));
 }
@@ -249,11 +344,10 @@ static bool prepare_unfused(struct own *own)
     const struct problem *p = own->problem;
     const struct shape *s = &p->shape;
     size_t first = 0, second = 0;
-    if (!prepare_attention(own) ||
+    if (!describe_attention(own) || !make_mask(own) ||
         !done(heed_matmul_workspace(p->context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, s->m, s->n, s->k, &first)) ||
         !done(heed_matmul_workspace(p->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->m, s->k, s->n, &second)))
         return false;
-    free(own->workspace.memory);
     own->scores = memory_aligned_array(s->m * s->n, sizeof *own->scores);
     return take_workspace(own, first > second ? first : second) && own->scores;
 }
@@ -280,7 +374,10 @@ static void close_own(void *state)
     struct own *own = state;
     free(own->packed);
     free(own->workspace.memory);
+    free(own->slopes);
+    free(own->cache);
     free(own->scores);
+    free(own->mask);
     free(own);
 }
 
@@ -312,7 +409,8 @@ static bool make_own(struct impl *impl)
                         .linear = HEED_LINEAR_OPTIONS_INIT,
                         .layernorm = HEED_LAYERNORM_OPTIONS_INIT,
                         .rmsnorm = HEED_RMSNORM_OPTIONS_INIT,
-                        .attention = HEED_ATTENTION_ARGS_INIT};
+                        .attention = HEED_ATTENTION_ARGS_INIT,
+                        .softmax = HEED_SOFTMAX_OPTIONS_INIT};
     impl->state = own;
     impl->close = close_own;
     return true;

@@ -14,13 +14,17 @@
 #include <stdlib.h>
 
 /* Uniform in [-1, 1), the same in every run; peers in other languages make the same. */
+static float next_value(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (float)(int32_t)*state * 0x1p-31f;
+}
+
 static void fill(float *values, size_t count, uint32_t seed)
 {
     uint32_t state = seed;
-    for (size_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        values[i] = (float)(int32_t)state * 0x1p-31f;
-    }
+    for (size_t i = 0; i < count; i++)
+        values[i] = next_value(&state);
 }
 
 /* ---- what is computed ------------------------------------------------------------------------ */
@@ -57,21 +61,47 @@ static void measure_rows(struct problem *p)
     p->memory = LIMIT_COPY;
 }
 
-size_t problem_seen(const struct shape *s, size_t row)
+ptrdiff_t problem_position(const struct shape *s, size_t row)
 {
-    if (!s->causal)
-        return s->n;
-    return row + 1 + s->n > s->m ? row + 1 + s->n - s->m : 0;
+    return (ptrdiff_t)(row + s->n) - (ptrdiff_t)s->m;
+}
+
+/* The index, or the nearest that there is. */
+static size_t clamp(ptrdiff_t index, size_t count)
+{
+    return index < 0 ? 0 : (size_t)index < count ? (size_t)index : count;
+}
+
+struct span problem_seen(const struct shape *s, size_t row)
+{
+    ptrdiff_t position = problem_position(s, row), window = (ptrdiff_t)(s->window ? s->window : s->n + s->m);
+    ptrdiff_t last = s->causal ? position : position + window;
+    return (struct span){clamp(position - window, s->n), clamp(last + 1, s->n)};
+}
+
+/* A quarter of the keys is masked, but no query's own. */
+static void fill_boolean(struct problem *p)
+{
+    const struct shape *s = &p->shape;
+    uint32_t state = N_OPERANDS;
+    for (size_t row = 0; row < s->m; row++) {
+        size_t own = clamp(problem_position(s, row), s->n);
+        for (size_t key = 0; key < s->n; key++)
+            p->boolean[row * s->n + key] = next_value(&state) >= -0.5f || key == own;
+    }
 }
 
 static void measure_attention(struct problem *p)
 {
     const struct shape *s = &p->shape;
     double pairs = 0.0;
-    for (size_t row = 0; row < s->m; row++)
-        pairs += (double)problem_seen(s, row);
+    for (size_t row = 0; row < s->m; row++) {
+        struct span seen = problem_seen(s, row);
+        pairs += (double)(seen.end - seen.first);
+    }
     p->out_count = p->operand_count[0] = s->batch * s->heads * s->m * s->k;
     p->operand_count[1] = p->operand_count[2] = s->batch * s->kv_heads * s->n * s->k;
+    p->operand_count[3] = s->tensor == TENSOR_ADDITIVE ? s->m * s->n : 0;
     p->flops = 4.0 * (double)(s->batch * s->heads * s->k) * pairs;
     p->memory = LIMIT_READ;
 }
@@ -104,7 +134,7 @@ static bool fits(const struct problem *p)
     const struct shape *s = &p->shape;
     double most = (double)PTRDIFF_MAX / 8.0, m = (double)s->m, n = (double)s->n + 16.0, k = (double)s->k + 1.0;
     double heads = (double)s->heads * (double)s->batch + 1.0;
-    if (heads * m * k < most && heads * k * n < most && m * n < most)
+    if (heads * m * k < most && heads * k * n < most && (s->alibi ? heads : 1.0) * m * n < most)
         return true;
     diag_print("%s: too large for this machine", p->text);
     return false;
@@ -130,6 +160,13 @@ static bool allocate(struct problem *p)
             return false;
         fill(p->operand[i], p->operand_count[i], (uint32_t)i + 1);
     }
+    if (p->shape.tensor == TENSOR_BOOLEAN) {
+        p->bytes += p->shape.m * p->shape.n;
+        p->boolean = memory_aligned_array(p->shape.m * p->shape.n, 1);
+        if (!p->boolean)
+            return false;
+        fill_boolean(p);
+    }
     p->out = memory_aligned_array(p->out_count, sizeof(float));
     p->expected = memory_aligned_array(p->out_count, sizeof(float));
     return p->out && p->expected;
@@ -150,6 +187,7 @@ void problem_close(struct problem *p)
 {
     for (int i = 0; i < N_OPERANDS; i++)
         free(p->operand[i]);
+    free(p->boolean);
     free(p->out);
     free(p->expected);
 }
@@ -166,8 +204,9 @@ static double tolerance(const struct problem *p, double expected)
 {
     if (p->suite->kind == SUITE_ROWS)
         return 1e-4 * fabs(expected) + (p->shape.function == ROW_SOFTMAX ? 1e-12 : 1e-5);
-    if (p->suite->kind == SUITE_ATTENTION || p->suite->kind == SUITE_DECODE)
-        return 1e-5;
+    if (p->suite->kind == SUITE_ATTENTION ||
+        p->suite->kind == SUITE_DECODE) /* ALiBi alone makes scores as large as n */
+        return p->shape.alibi && !p->shape.causal ? 1e-5 + 0x1p-22 * (double)p->shape.n : 1e-5;
     double k = (double)p->shape.k;
     return (k + 4.0) * (k + 1.0) * (double)FLT_EPSILON * (p->shape.epilogue ? 1.2 : 1.0);
 }

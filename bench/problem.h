@@ -12,8 +12,8 @@
 #include "shape.h"
 
 /* Of a product: a, b and the bias. Of rows: those, and where the function has them scale and shift or
- * up. Of attention: q, k and v. */
-#define N_OPERANDS 3
+ * up. Of attention: q, k, v and an additive mask. */
+#define N_OPERANDS 4
 
 struct problem {
     const struct suite *suite;
@@ -24,7 +24,8 @@ struct problem {
 
     float *operand[N_OPERANDS];
     size_t operand_count[N_OPERANDS];
-    float *out, *expected; /* expected: by the first implementation */
+    unsigned char *boolean; /* a boolean mask, or NULL */
+    float *out, *expected;  /* expected: by the first implementation */
     size_t out_count;
 
     double flops;
@@ -38,8 +39,14 @@ heed_heads problem_queries(const struct problem *problem);
 heed_heads problem_keys(const struct problem *problem, int operand);
 heed_heads_out problem_result(const struct problem *problem);
 
-/* Keys that query `row` sees. */
-size_t problem_seen(const struct shape *shape, size_t row);
+/* Where query `row` is among the keys: the last one is at the last of them. */
+ptrdiff_t problem_position(const struct shape *shape, size_t row);
+
+/* Keys first to end - 1 are what causality and window let a query see. */
+struct span {
+    size_t first, end;
+};
+struct span problem_seen(const struct shape *shape, size_t row);
 
 /* Makes the operands. false after a message. */
 bool problem_open(struct problem *problem, const struct suite *suite, const struct shape *shape);

@@ -22,9 +22,9 @@ static const struct suite suites[] = {
     {"gemv", "linear of a single row; peers use sgemv, or their packed form", "1xNxK[+EPILOGUE]", SUITE_GEMV},
     {"rows", "softmax, normalisation and activations of rows", "FUNCTION:ROWSxCOLUMNS", SUITE_ROWS},
     {"attention", "softmax(q k^T / sqrt(D)) v; unfused: heed's matmul, softmax and matmul",
-     "BATCHxHEADS[/KV]xQUERIESxKEYSxD[+causal]", SUITE_ATTENTION},
-    {"decode", "attention of few queries to many keys, which lie head by head as in a cache",
-     "BATCHxHEADS[/KV]xQUERIESxKEYSxD[+causal]", SUITE_DECODE},
+     "BATCHxHEADS[/KV]xQUERIESxKEYSxD[+MASK]...", SUITE_ATTENTION},
+    {"decode", "attention of few queries to many keys; heed's are in a cache, others' lie head by head",
+     "BATCHxHEADS[/KV]xQUERIESxKEYSxD[+MASK]...", SUITE_DECODE},
 };
 
 static const char *const epilogues[N_EPILOGUES] = {"", "bias", "relu", "gelu-erf", "gelu-tanh", "silu"};
@@ -49,11 +49,15 @@ const struct suite *suites_named(const char *name)
 
 static void print_attention(const struct shape *s, char text[SHAPE_TEXT])
 {
-    char kv[24] = "";
+    static const char *const tensors[] = {
+        [TENSOR_NONE] = "", [TENSOR_ADDITIVE] = "+additive", [TENSOR_BOOLEAN] = "+boolean"};
+    char kv[24] = "", window[32] = "";
     if (s->kv_heads != s->heads)
         snprintf(kv, sizeof kv, "/%zu", s->kv_heads);
-    snprintf(text, SHAPE_TEXT, "%zux%zu%sx%zux%zux%zu%s", s->batch, s->heads, kv, s->m, s->n, s->k,
-             s->causal ? "+causal" : "");
+    if (s->window)
+        snprintf(window, sizeof window, "+window%zu", s->window);
+    snprintf(text, SHAPE_TEXT, "%zux%zu%sx%zux%zux%zu%s%s%s%s", s->batch, s->heads, kv, s->m, s->n, s->k,
+             s->causal ? "+causal" : "", window, s->alibi ? "+alibi" : "", tensors[s->tensor]);
 }
 
 void shape_print(enum suite_kind kind, const struct shape *s, char text[SHAPE_TEXT])
@@ -106,6 +110,30 @@ static bool parse_rows(const char *text, struct shape *s)
     return take_count(&text, 'x', &s->m) && take_count(&text, '\0', &s->n) && *text == '\0';
 }
 
+static bool take_word(const char **text, const char *word)
+{
+    size_t length = strlen(word);
+    if (strncmp(*text, word, length) != 0)
+        return false;
+    *text += length;
+    return true;
+}
+
+static bool take_mask(const char **text, struct shape *s)
+{
+    if (take_word(text, "+causal"))
+        return s->causal = true;
+    if (take_word(text, "+alibi"))
+        return s->alibi = true;
+    if (take_word(text, "+window"))
+        return take_count(text, '\0', &s->window);
+    bool additive = take_word(text, "+additive");
+    if (s->tensor != TENSOR_NONE || (!additive && !take_word(text, "+boolean")))
+        return false;
+    s->tensor = additive ? TENSOR_ADDITIVE : TENSOR_BOOLEAN;
+    return true;
+}
+
 static bool parse_attention(const char *text, struct shape *s)
 {
     if (!take_count(&text, 'x', &s->batch) || !take_count(&text, '\0', &s->heads))
@@ -119,8 +147,10 @@ static bool parse_attention(const char *text, struct shape *s)
     if (*text++ != 'x' || !take_count(&text, 'x', &s->m) || !take_count(&text, 'x', &s->n) ||
         !take_count(&text, '\0', &s->k))
         return false;
-    s->causal = strcmp(text, "+causal") == 0;
-    return s->causal || *text == '\0';
+    while (*text != '\0')
+        if (!take_mask(&text, s))
+            return false;
+    return true;
 }
 
 bool shape_parse(enum suite_kind kind, const char *text, struct shape *s)
@@ -212,7 +242,9 @@ static size_t row_shape(size_t index, struct shape *shape)
     return count;
 }
 
-/* BERT, its large and small kin; ViT; GPT-2; Llama with grouped heads; odd lengths; other head sizes. */
+/* BERT, its large and small kin; ViT; GPT-2; Llama with grouped heads; odd lengths; other head sizes; then masks:
+ * padding of BERT, relative positions of T5, ALiBi of BLOOM and MPT, windows of Mistral and Longformer, odd
+ * lengths, and few queries before many keys. */
 static const struct shape attentions[] = {
     {.batch = 1, .heads = 12, .kv_heads = 12, .m = 128, .n = 128, .k = 64},
     {.batch = 8, .heads = 12, .kv_heads = 12, .m = 128, .n = 128, .k = 64},
@@ -234,20 +266,64 @@ static const struct shape attentions[] = {
     {.batch = 1, .heads = 6, .kv_heads = 6, .m = 1023, .n = 1025, .k = 64},
     {.batch = 1, .heads = 8, .kv_heads = 8, .m = 512, .n = 512, .k = 96},
     {.batch = 1, .heads = 8, .kv_heads = 8, .m = 512, .n = 512, .k = 256},
+    {.batch = 1, .heads = 16, .kv_heads = 16, .m = 729, .n = 729, .k = 72},
+    {.batch = 1, .heads = 4, .kv_heads = 4, .m = 203, .n = 113, .k = 111},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 1025, .n = 1025, .k = 64},
+    {.batch = 8, .heads = 12, .kv_heads = 12, .m = 128, .n = 128, .k = 64, .tensor = TENSOR_BOOLEAN},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 512, .n = 512, .k = 64, .tensor = TENSOR_BOOLEAN},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 512, .n = 512, .k = 64, .tensor = TENSOR_ADDITIVE},
+    {.batch = 1, .heads = 32, .kv_heads = 8, .m = 512, .n = 512, .k = 128, .tensor = TENSOR_ADDITIVE},
+    {.batch = 1, .heads = 6, .kv_heads = 6, .m = 1025, .n = 1025, .k = 64, .tensor = TENSOR_ADDITIVE},
+    {.batch = 1, .heads = 6, .kv_heads = 6, .m = 799, .n = 799, .k = 64, .tensor = TENSOR_BOOLEAN},
+    {.batch = 1, .heads = 16, .kv_heads = 16, .m = 1024, .n = 1024, .k = 64, .causal = true, .alibi = true},
+    {.batch = 1, .heads = 6, .kv_heads = 6, .m = 799, .n = 799, .k = 64, .causal = true, .alibi = true},
+    {.batch = 1, .heads = 8, .kv_heads = 2, .m = 2048, .n = 2048, .k = 128, .causal = true, .window = 511},
+    {.batch = 1, .heads = 6, .kv_heads = 6, .m = 1025, .n = 1025, .k = 64, .causal = true, .window = 256},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 2048, .n = 2048, .k = 64, .window = 128},
+    {.batch = 1, .heads = 6, .kv_heads = 6, .m = 113, .n = 203, .k = 64, .causal = true},
+    {.batch = 1, .heads = 6, .kv_heads = 6, .m = 799, .n = 799, .k = 64, .causal = true},
+    {.batch = 1, .heads = 6, .kv_heads = 6, .m = 1023, .n = 1025, .k = 64, .causal = true},
+    {.batch = 1, .heads = 6, .kv_heads = 6, .m = 64, .n = 799, .k = 64, .causal = true},
+    {.batch = 1, .heads = 6, .kv_heads = 6, .m = 108, .n = 256, .k = 80, .causal = true},
 };
 #define N_ATTENTIONS (sizeof attentions / sizeof *attentions)
 
-static const size_t decode_queries[] = {1, 4, 16};
+static const size_t decode_queries[] = {1, 2, 4, 8, 16};
 static const size_t decode_keys[] = {1024, 4096, 8192, 32768};
 static const struct {
     size_t heads, kv_heads, head_dim;
 } decode_heads[] = {{12, 12, 64}, {32, 8, 128}};
 #define N_QUERIES (sizeof decode_queries / sizeof *decode_queries)
 #define N_KEYS (sizeof decode_keys / sizeof *decode_keys)
-#define N_DECODES (N_QUERIES * N_KEYS * (sizeof decode_heads / sizeof *decode_heads))
+#define N_DECODE_GRID (N_QUERIES * N_KEYS * (sizeof decode_heads / sizeof *decode_heads))
+
+/* Beside the grid: lengths that are no multiple of a block, one head of keys for all, several sequences, masks. */
+static const struct shape decodes[] = {
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 1, .n = 339, .k = 64},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 3, .n = 799, .k = 64},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 1, .n = 1025, .k = 64},
+    {.batch = 1, .heads = 8, .kv_heads = 8, .m = 16, .n = 20000, .k = 128},
+    {.batch = 1, .heads = 32, .kv_heads = 1, .m = 1, .n = 8192, .k = 128},
+    {.batch = 8, .heads = 12, .kv_heads = 12, .m = 1, .n = 1024, .k = 64},
+    {.batch = 8, .heads = 32, .kv_heads = 8, .m = 1, .n = 1024, .k = 128},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 16, .n = 1024, .k = 64, .causal = true},
+    {.batch = 1, .heads = 32, .kv_heads = 8, .m = 16, .n = 8192, .k = 128, .causal = true},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 4, .n = 1023, .k = 64, .causal = true},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 1, .n = 8192, .k = 64, .causal = true, .window = 4095},
+    {.batch = 1, .heads = 32, .kv_heads = 8, .m = 4, .n = 8192, .k = 128, .causal = true, .window = 4095},
+    {.batch = 1, .heads = 16, .kv_heads = 16, .m = 1, .n = 8192, .k = 64, .causal = true, .alibi = true},
+    {.batch = 1, .heads = 16, .kv_heads = 16, .m = 8, .n = 8192, .k = 64, .causal = true, .alibi = true},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 1, .n = 8192, .k = 64, .tensor = TENSOR_BOOLEAN},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 4, .n = 8192, .k = 64, .tensor = TENSOR_BOOLEAN},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 1, .n = 8192, .k = 64, .tensor = TENSOR_ADDITIVE},
+    {.batch = 1, .heads = 32, .kv_heads = 8, .m = 4, .n = 8192, .k = 128, .tensor = TENSOR_ADDITIVE},
+};
+#define N_DECODES (N_DECODE_GRID + sizeof decodes / sizeof *decodes)
 
 static struct shape decode_shape(size_t index)
 {
+    if (index >= N_DECODE_GRID)
+        return decodes[index - N_DECODE_GRID];
     size_t heads = index / (N_QUERIES * N_KEYS);
     return (struct shape){.batch = 1,
                           .heads = decode_heads[heads].heads,
@@ -332,7 +408,12 @@ static struct shape random_attention(enum suite_kind kind, uint64_t *state)
     s.heads = s.kv_heads * random_size(state, 4);
     s.m = random_size(state, kind == SUITE_DECODE ? 16 : RANDOM_SIZE);
     s.n = random_size(state, kind == SUITE_DECODE ? 16 * RANDOM_SIZE : RANDOM_SIZE);
-    s.causal = s.m <= s.n && random_size(state, 2) == 1;
+    s.tensor = (enum mask_tensor)(next_random(state) % 8 < 2 ? 1 + next_random(state) % 2 : 0);
+    s.alibi = next_random(state) % 8 == 0;
+    if (s.m > s.n) /* the first queries would see nothing, which few libraries can bear */
+        return s;
+    s.causal = random_size(state, 2) == 1;
+    s.window = next_random(state) % 4 == 0 ? random_size(state, s.n) : 0;
     return s;
 }
 

@@ -44,15 +44,21 @@ enum row_function {
     N_ROW_FUNCTIONS
 };
 
+/* A tensor that masks, [queries][keys] for all heads alike. */
+enum mask_tensor { TENSOR_NONE, TENSOR_ADDITIVE, TENSOR_BOOLEAN };
+
 struct shape {
     size_t m, n, k;                /* rows, columns, depth; queries, keys, head size */
     size_t batch, heads, kv_heads; /* of attention */
     enum epilogue epilogue;        /* of a linear layer */
     enum row_function function;    /* of rows */
     bool causal;                   /* the queries are the last tokens */
+    size_t window;                 /* keys that a query sees on either side of its own; 0: all */
+    bool alibi;
+    enum mask_tensor tensor;
 };
 
-#define SHAPE_TEXT 64
+#define SHAPE_TEXT 112
 
 void shape_print(enum suite_kind kind, const struct shape *shape, char text[SHAPE_TEXT]);
 

@@ -668,6 +668,16 @@ HEED_API heed_status heed_kv_cache_set_pages(heed_kv_cache *cache, size_t sequen
 HEED_API heed_status heed_kv_cache_append(const heed_context *context, heed_kv_cache *cache, size_t sequence, size_t n,
                                           const heed_heads *k, const heed_heads *v);
 
+/* Appends to several sequences at once: n keys and values to each of `batch` of them, or with offsets (batch + 1
+ * entries that do not decrease) ragged, rows offsets[b] .. offsets[b + 1] - 1 of k and v being those of sequence b,
+ * batch_stride then not being used and n the most that any has. sequences is [batch], the cache's sequence for each,
+ * none twice (HEED_ERR_OVERLAP); NULL: the same. As so many calls of heed_kv_cache_append, in order, but on an error
+ * nothing is appended. k and v may be NULL where there are no rows; the cache overlaps no input. NaN and
+ * infinity are kept as they are. */
+HEED_API heed_status heed_kv_cache_append_batch(const heed_context *context, heed_kv_cache *cache, size_t batch,
+                                                const size_t *sequences, size_t n, const size_t *offsets,
+                                                const heed_heads *k, const heed_heads *v);
+
 /* Forgets the keys of a sequence from `length` on. */
 HEED_API heed_status heed_kv_cache_truncate(heed_kv_cache *cache, size_t sequence, size_t length);
 
@@ -707,8 +717,8 @@ typedef struct heed_mha_args {
     const size_t *offsets;
     const float *x; /* [tokens][d_model] */
     size_t ldx;
-    const float *memory; /* cross-attention: [memory tokens][d_memory]; NULL: x, then seq_kv and
-                            memory_offsets are not used */
+    const float *memory; /* cross-attention: [memory tokens][d_memory]; NULL: x, then memory_offsets are not
+                            used, nor without a cache seq_kv */
     size_t ld_memory;
     const size_t *memory_offsets;
     const size_t *kv_lengths;
@@ -725,19 +735,25 @@ typedef struct heed_mha_args {
     float softcap;
     const float *slopes, *sinks;
     heed_heads_out mean_map;
+    heed_kv_cache *cache;          /* gets the new keys and values, or NULL: see below */
+    const size_t *cache_sequences; /* [batch]: the cache's sequence for each of the batch, none twice; NULL: the same */
 } heed_mha_args;
 
 #define HEED_MHA_ARGS_INIT                                                                                             \
     {                                                                                                                  \
         sizeof(heed_mha_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0},           \
             HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, 0, 0, 0, 0, {0, 0, 0, 0}, HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0,     \
-        {                                                                                                              \
-            0, 0, 0, 0                                                                                                 \
-        }                                                                                                              \
+            {0, 0, 0, 0}, 0, 0                                                                                         \
     }
 
 /* y = concat(attention(x Wq + bq, m Wk + bk, m Wv + bv)) Wo + bo, + residual, where m is memory
- * (arXiv:1706.03762, section 3.2.2). Bits as the operators it is made of. */
+ * (arXiv:1706.03762, section 3.2.2). Bits as the operators it is made of.
+ *
+ * With a cache the new keys and values, of x or of the rows that memory_offsets gives, are appended as by
+ * heed_kv_cache_append_batch, and the queries attend to all that their sequences then hold, with which
+ * seq_kv, kv_lengths, mask and maps count. So sequences may be decoded token by token, with HEED_CAUSAL_BOTTOM_RIGHT
+ * and the bits of one causal call for all tokens. memory (not NULL) without memory_offsets is not read: queries attend
+ * to what earlier calls appended. The cache overlaps nothing else; on an error nothing is appended. */
 HEED_API heed_status heed_mha(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
                               const heed_workspace *workspace);
 HEED_API heed_status heed_mha_workspace(const heed_context *context, const heed_mha_weights *weights,
@@ -758,11 +774,18 @@ typedef struct heed_encoder_layer {
     const float *norm2_scale, *norm2_shift;
     float eps;
     heed_norm_order order;
+    heed_scale scale; /* these as in heed_attention_args */
+    float scale_value;
+    size_t window_left, window_right;
+    float softcap;
+    const float *slopes, *sinks;
+    heed_kv_cache *cache; /* as in heed_mha_args, of this layer alone */
 } heed_encoder_layer;
 
 #define HEED_ENCODER_LAYER_INIT                                                                                        \
     {                                                                                                                  \
-        sizeof(heed_encoder_layer), 0, 0, 0, 0, 0, 0, 1e-5f, HEED_NORM_POST                                            \
+        sizeof(heed_encoder_layer), 0, 0, 0, 0, 0, 0, 1e-5f, HEED_NORM_POST, HEED_SCALE_RSQRT_HEAD_DIM, 0.0f,          \
+            HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0, 0                                                              \
     }
 
 typedef struct heed_encoder_args {
@@ -778,16 +801,22 @@ typedef struct heed_encoder_args {
     size_t ldx;
     float *y; /* [tokens][d_model]; may be x */
     size_t ldy;
+    size_t seq_kv; /* with caches, these two as in heed_mha_args */
+    const size_t *cache_sequences;
 } heed_encoder_args;
 
 #define HEED_ENCODER_ARGS_INIT                                                                                         \
     {                                                                                                                  \
-        sizeof(heed_encoder_args), 0, 0, 0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0}, 0, 0, 1e-5f, 0, 0, 0, 0 \
+        sizeof(heed_encoder_args), 0, 0, 0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0}, 0, 0, 1e-5f, 0, 0, 0,   \
+            0, 0, 0                                                                                                    \
     }
 
 /* y = the n_layers encoder layers applied to x one after another; n_layers = 1 is a single layer, 0
  * is HEED_ERR_SHAPE. layers is an array; every layer has the same d_model and the same struct_size.
- * y overlaps no input but x. Bits as the operators it is made of. */
+ * y overlaps no input but x. Bits as the operators it is made of.
+ * With a cache in every layer (in some of them: HEED_ERR_NULL; one in two layers: HEED_ERR_OVERLAP) the tokens go on
+ * from those of earlier calls, as in heed_mha: a stack with HEED_CAUSAL_BOTTOM_RIGHT is a decoder that may be run
+ * token by token, with the bits of one call for all. */
 HEED_API heed_status heed_encoder(const heed_context *context, size_t n_layers, const heed_encoder_layer *layers,
                                   const heed_encoder_args *args, const heed_workspace *workspace);
 HEED_API heed_status heed_encoder_workspace(const heed_context *context, size_t n_layers,

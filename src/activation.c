@@ -38,7 +38,8 @@ heed_status heed_activate(const heed_context *context, heed_activation activatio
 {
     struct heed_context fallback;
     const struct heed_context *c;
-    struct heed_operands operands = {.status = heed_context_resolve(context, &fallback, &c)};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, heed_context_resolve(context, &fallback, &c));
     heed_require(&operands, heed_activation_check(activation) == HEED_OK, HEED_ERR_ENUM);
     heed_read(&operands, src, sizeof *src, rows, cols, ld_src, 1);
     heed_write(&operands, dst, sizeof *dst, rows, cols, ld_dst, 1);
@@ -71,7 +72,8 @@ heed_status heed_activate_gated(const heed_context *context, heed_activation act
 {
     struct heed_context fallback;
     const struct heed_context *c;
-    struct heed_operands operands = {.status = heed_context_resolve(context, &fallback, &c)};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, heed_context_resolve(context, &fallback, &c));
     heed_require(&operands, heed_activation_check(activation) == HEED_OK, HEED_ERR_ENUM);
     heed_read(&operands, gate, sizeof *gate, rows, cols, ld_gate, 1);
     heed_read(&operands, up, sizeof *up, rows, cols, ld_up, 1);

@@ -22,7 +22,8 @@ heed_status heed_argmax(const heed_context *context, size_t rows, size_t cols, c
 {
     struct heed_context fallback;
     const struct heed_context *c;
-    struct heed_operands operands = {.status = heed_context_resolve(context, &fallback, &c)};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, heed_context_resolve(context, &fallback, &c));
     heed_require(&operands, rows == 0 || cols > 0, HEED_ERR_SHAPE);
     heed_read(&operands, src, sizeof *src, rows, cols, ld, 0);
     heed_write(&operands, index, sizeof *index, 1, rows, rows, 0);
@@ -59,7 +60,8 @@ heed_status heed_top_k(const heed_context *context, size_t rows, size_t cols, si
 {
     struct heed_context fallback;
     const struct heed_context *c;
-    struct heed_operands operands = {.status = heed_context_resolve(context, &fallback, &c)};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, heed_context_resolve(context, &fallback, &c));
     heed_require(&operands, rows == 0 || k <= cols, HEED_ERR_SHAPE);
     heed_read(&operands, src, sizeof *src, k ? rows : 0, cols, ld, 0);
     if (values)

@@ -29,10 +29,11 @@ struct attention {
     const struct heed_context *context;
     heed_attention_args args;
     struct heed_sequences queries, keys;
-    size_t query_rows, key_rows; /* of all sequences */
-    bool pack_values;            /* rows of v that are no whole panels, or lie apart, are packed too */
-    bool heads_as_rows;          /* single queries: the heads of a group are the rows of a task */
-    bool by_head;                /* a task packs one head of k and serves all its queries: see choose_tasks */
+    const struct heed_sequences *coming; /* keys that the cache will have got when this runs, or NULL */
+    size_t query_rows, key_rows;         /* of all sequences */
+    bool pack_values;                    /* rows of v that are no whole panels, or lie apart, are packed too */
+    bool heads_as_rows;                  /* single queries: the heads of a group are the rows of a task */
+    bool by_head;                        /* a task packs one head of k and serves all its queries: see choose_tasks */
     size_t task_rows, task_heads;
     float scale_log2e, cap, cap_slope;
 };
@@ -95,7 +96,10 @@ static size_t cached_sequence(const struct attention *a, size_t b)
 /* Keys of sequence b, of which its kv_length may cut some off. */
 static size_t whole_keys(const struct attention *a, size_t b)
 {
-    return a->args.cache ? a->args.cache->length[cached_sequence(a, b)] : heed_sequence_length(&a->keys, b);
+    if (!a->args.cache)
+        return heed_sequence_length(&a->keys, b);
+    size_t cached = a->args.cache->length[cached_sequence(a, b)];
+    return a->coming ? cached + heed_sequence_length(a->coming, b) : cached;
 }
 
 static size_t key_count(const struct attention *a, size_t b)
@@ -228,10 +232,10 @@ static void choose_tasks(struct attention *a)
 }
 
 static heed_status describe(struct attention *a, const heed_context *context, struct heed_context *fallback,
-                            const heed_attention_args *args)
+                            const heed_attention_args *args, const struct heed_sequences *coming)
 {
     const heed_attention_args defaults = HEED_ATTENTION_ARGS_INIT;
-    *a = (struct attention){.args = defaults};
+    *a = (struct attention){.args = defaults, .coming = coming};
     heed_status status = heed_context_resolve(context, fallback, &a->context);
     if (status == HEED_OK && !args)
         status = HEED_ERR_NULL;
@@ -354,36 +358,18 @@ static size_t scratch_parts(const struct attention *a)
     return heed_plus(parts, heed_scratch_part(heed_times(worker_floats(a), heed_workers(a->context)), sizeof(float)));
 }
 
-heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args, size_t *bytes)
+heed_status heed_attention_workspace_after(const heed_context *context, const heed_attention_args *args,
+                                           const struct heed_sequences *coming, size_t *bytes)
 {
     struct heed_context fallback;
     struct attention a;
-    heed_status status = describe(&a, context, &fallback, args);
+    heed_status status = describe(&a, context, &fallback, args, coming);
     return status == HEED_OK ? heed_workspace_answer(scratch_parts(&a), bytes) : status;
 }
 
-/* Where the rows of head h of sequence b begin. */
-static size_t head_start(const heed_heads *heads, const struct heed_sequences *s, size_t b, size_t h)
+heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args, size_t *bytes)
 {
-    size_t batch = s->offsets ? s->offsets[b] * heads->row_stride : b * heads->batch_stride;
-    return batch + h * heads->head_stride;
-}
-
-/* A ragged tensor is one sequence of all rows. */
-static struct heed_dims dims_of(const struct attention *a, const struct heed_sequences *s, size_t rows, size_t heads,
-                                size_t batch_stride, size_t head_stride, size_t row_stride, size_t cols)
-{
-    if (s->offsets)
-        return (struct heed_dims){{1, heads, rows}, {0, head_stride, row_stride}, cols};
-    return (struct heed_dims){{a->args.batch, heads, s->length}, {batch_stride, head_stride, row_stride}, cols};
-}
-
-static void read_heads(struct heed_operands *operands, const struct attention *a, const heed_heads *heads,
-                       const struct heed_sequences *s, size_t rows, size_t n_heads, size_t dim)
-{
-    struct heed_dims dims =
-        dims_of(a, s, rows, n_heads, heads->batch_stride, heads->head_stride, heads->row_stride, dim);
-    heed_read_tensor(operands, heads->data, sizeof(float), &dims);
+    return heed_attention_workspace_after(context, args, NULL, bytes);
 }
 
 static void write_maps(struct heed_operands *operands, const heed_attention_args *args)
@@ -410,11 +396,11 @@ static void check_operands(struct heed_operands *operands, const struct attentio
         heed_read_optional(operands, args->cache_sequences, sizeof(size_t), 1, args->batch, args->batch, 0);
         heed_read(operands, args->cache, 1, 1, args->cache->bytes, args->cache->bytes, 0);
     }
-    read_heads(operands, a, &args->q, &a->queries, a->query_rows, args->n_heads, args->head_dim);
+    heed_read_heads(operands, &args->q, &a->queries, a->query_rows, args->n_heads, args->head_dim);
     if (longest_keys(a) > 0) {
         if (!args->cache) {
-            read_heads(operands, a, &args->k, &a->keys, a->key_rows, args->n_kv_heads, args->head_dim);
-            read_heads(operands, a, &args->v, &a->keys, a->key_rows, args->n_kv_heads, args->value_dim);
+            heed_read_heads(operands, &args->k, &a->keys, a->key_rows, args->n_kv_heads, args->head_dim);
+            heed_read_heads(operands, &args->v, &a->keys, a->key_rows, args->n_kv_heads, args->value_dim);
         }
         struct heed_dims mask = {{args->batch, args->n_heads, args->seq_q},
                                  {args->mask.batch_stride, args->mask.head_stride, args->mask.row_stride},
@@ -423,9 +409,9 @@ static void check_operands(struct heed_operands *operands, const struct attentio
             heed_read_tensor(operands, args->mask.data, args->mask.type == HEED_MASK_ADDITIVE ? sizeof(float) : 1,
                              &mask);
     }
-    struct heed_dims out = dims_of(a, &a->queries, a->query_rows, args->n_heads, args->out.batch_stride,
-                                   args->out.head_stride, args->out.row_stride, args->value_dim);
-    heed_write_tensor(operands, args->out.data, sizeof(float), &out);
+    const heed_heads out = {NULL, args->out.batch_stride, args->out.head_stride, args->out.row_stride};
+    struct heed_dims dims = heed_dims_of(&out, &a->queries, a->query_rows, args->n_heads, args->value_dim);
+    heed_write_tensor(operands, args->out.data, sizeof(float), &dims);
     write_maps(operands, args);
 }
 
@@ -459,7 +445,7 @@ static void pack_values(const struct attention_run *run, struct kv_head at, size
 {
     const struct attention *a = &run->a;
     size_t dim = a->args.value_dim, keys = keys_in_reach(a, at.b), row = a->args.v.row_stride;
-    const float *src = a->args.v.data + head_start(&a->args.v, &a->keys, at.b, at.h) + first * row;
+    const float *src = a->args.v.data + heed_head_start(&a->args.v, &a->keys, at.b, at.h) + first * row;
     float *dst = run->packed_v + packed_start(run, at, heed_pad(dim)) + first * HEED_PANEL;
     for (size_t d = 0; d < dim; d += HEED_PANEL)
         a->context->kernels->pack(false, dim - d < HEED_PANEL ? dim - d : HEED_PANEL, n, src + d, row, dst + d * keys);
@@ -481,7 +467,7 @@ static void pack_keys(const struct attention_run *run, struct kv_head at, size_t
         return;
     if (a->args.head_dim > 0)
         heed_put_keys(a->context->kernels, a->args.head_dim, first, end - first,
-                      a->args.k.data + head_start(&a->args.k, &a->keys, at.b, at.h) + first * row, row,
+                      a->args.k.data + heed_head_start(&a->args.k, &a->keys, at.b, at.h) + first * row, row,
                       run->packed_k + packed_start(run, at, a->args.head_dim));
     if (a->pack_values && a->args.value_dim > 0)
         pack_values(run, at, first, end - first);
@@ -552,8 +538,8 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
     if (a->pack_values)
         task->v = heed_panels_packed(run->packed_v + packed_start(run, at, padded), task->keys);
     else if (task->keys > 0)
-        task->v =
-            heed_panels_in_place(a->args.v.data + head_start(&a->args.v, &a->keys, at.b, at.h), a->args.v.row_stride);
+        task->v = heed_panels_in_place(a->args.v.data + heed_head_start(&a->args.v, &a->keys, at.b, at.h),
+                                       a->args.v.row_stride);
 }
 
 static void set_pages(struct heed_attention_task *task, const struct attention *a, size_t b, size_t kv_head)
@@ -572,7 +558,7 @@ static size_t row_start(const struct heed_attention_task *task, const heed_heads
                         size_t b, size_t h, size_t row, size_t *step)
 {
     *step = task->one_position ? heads->head_stride : heads->row_stride;
-    return head_start(heads, s, b, h) + row * heads->row_stride;
+    return heed_head_start(heads, s, b, h) + row * heads->row_stride;
 }
 
 static const struct heed_sequences padded_rows = {0, 0, NULL};
@@ -786,7 +772,8 @@ heed_status heed_attention(const heed_context *context, const heed_attention_arg
 {
     struct heed_context fallback;
     struct attention_run run = {.first_key = NULL};
-    struct heed_operands operands = {.status = describe(&run.a, context, &fallback, args)};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, describe(&run.a, context, &fallback, args, NULL));
     if (operands.status != HEED_OK)
         return operands.status;
     check_operands(&operands, &run.a);

@@ -181,3 +181,19 @@ void heed_read_offsets(struct heed_operands *operands, const struct heed_sequenc
     if (s->offsets)
         heed_read(operands, s->offsets, sizeof *s->offsets, 1, s->batch + 1, s->batch + 1, 0);
 }
+
+struct heed_dims heed_dims_of(const heed_heads *heads, const struct heed_sequences *s, size_t rows, size_t n_heads,
+                              size_t cols)
+{
+    if (s->offsets)
+        return (struct heed_dims){{1, n_heads, rows}, {0, heads->head_stride, heads->row_stride}, cols};
+    return (struct heed_dims){
+        {s->batch, n_heads, s->length}, {heads->batch_stride, heads->head_stride, heads->row_stride}, cols};
+}
+
+void heed_read_heads(struct heed_operands *operands, const heed_heads *heads, const struct heed_sequences *s,
+                     size_t rows, size_t n_heads, size_t cols)
+{
+    struct heed_dims dims = heed_dims_of(heads, s, rows, n_heads, cols);
+    heed_read_tensor(operands, heads->data, sizeof(float), &dims);
+}

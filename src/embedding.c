@@ -120,7 +120,8 @@ heed_status heed_embed(const heed_context *context, size_t n, size_t cols, size_
     struct heed_context fallback;
     const struct heed_context *c;
     const struct heed_sequences ragged = {offsets ? sequences : 1, n, offsets};
-    struct heed_operands operands = {.status = heed_context_resolve(context, &fallback, &c)};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, heed_context_resolve(context, &fallback, &c));
     check_selection(&operands, n, cols, n_tables, tables, &ragged);
     heed_write(&operands, dst, sizeof *dst, n, cols, ld_dst, 0);
     heed_status status = heed_operands_check(&operands, NULL, 0);
@@ -145,7 +146,8 @@ heed_status heed_embed_layernorm(const heed_context *context, size_t n, size_t c
     const struct heed_context *c;
     const struct heed_sequences ragged = {offsets ? sequences : 1, n, offsets};
     heed_layernorm_options o;
-    struct heed_operands operands = {.status = heed_context_resolve(context, &fallback, &c)};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, heed_context_resolve(context, &fallback, &c));
     if (operands.status == HEED_OK)
         heed_fail(&operands, heed_layernorm_options_read(&o, options));
     if (check_selection(&operands, n, cols, n_tables, tables, &ragged) != HEED_OK)

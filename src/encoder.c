@@ -21,7 +21,7 @@ static heed_status read_layer(const struct encoder *e, size_t index, heed_encode
     return heed_struct_read(layer, sizeof *layer, sizeof *layer, e->layers + index * e->stride);
 }
 
-static heed_mha_args mha_args(const struct encoder *e)
+static heed_mha_args mha_args(const struct encoder *e, const heed_encoder_layer *layer)
 {
     heed_mha_args args = HEED_MHA_ARGS_INIT;
     args.batch = e->args.batch;
@@ -30,6 +30,16 @@ static heed_mha_args mha_args(const struct encoder *e)
     args.kv_lengths = e->args.kv_lengths;
     args.causal = e->args.causal;
     args.mask = e->args.mask;
+    args.scale = layer->scale;
+    args.scale_value = layer->scale_value;
+    args.window_left = layer->window_left;
+    args.window_right = layer->window_right;
+    args.softcap = layer->softcap;
+    args.slopes = layer->slopes;
+    args.sinks = layer->sinks;
+    args.seq_kv = e->args.seq_kv;
+    args.cache = layer->cache;
+    args.cache_sequences = e->args.cache_sequences;
     return args;
 }
 
@@ -38,17 +48,36 @@ static bool eps_is_valid(float eps)
     return eps >= 0.0f && eps <= 0x1.fffffep127f;
 }
 
+/* All layers have a cache of their own, or none has. */
+static heed_status check_cache(const struct encoder *e, size_t index, const heed_encoder_layer *layer)
+{
+    for (size_t i = 0; i < index; i++) {
+        heed_encoder_layer other;
+        heed_status status = read_layer(e, i, &other);
+        if (status != HEED_OK)
+            return status;
+        if (!other.cache != !layer->cache)
+            return HEED_ERR_NULL;
+        if (layer->cache && other.cache == layer->cache)
+            return HEED_ERR_OVERLAP;
+    }
+    return HEED_OK;
+}
+
 /* Checks one layer and gives the scratch that its larger half needs. */
 static heed_status check_layer(const struct encoder *e, size_t index, size_t *bytes)
 {
     heed_encoder_layer layer;
     size_t mha_bytes = 0, ffn_bytes = 0;
-    heed_mha_args args = mha_args(e);
     heed_status status = read_layer(e, index, &layer);
     if (status == HEED_OK && (!layer.attention || !layer.ffn))
         status = HEED_ERR_NULL;
     if (status == HEED_OK)
-        status = heed_mha_workspace(e->context, layer.attention, &args, &mha_bytes);
+        status = check_cache(e, index, &layer);
+    if (status != HEED_OK)
+        return status;
+    heed_mha_args args = mha_args(e, &layer);
+    status = heed_mha_workspace(e->context, layer.attention, &args, &mha_bytes);
     if (status == HEED_OK)
         status = heed_ffn_workspace(e->context, layer.ffn, e->rows, &ffn_bytes);
     if (status != HEED_OK)
@@ -149,41 +178,50 @@ static void check_layer_operands(struct heed_operands *operands, const struct en
         {f->up_bias, heed_weights_out(f->up)},
         {f->gate_bias, heed_weights_out(f->up)},
         {f->down_bias, e->d_model},
+        {layer->slopes, a->n_heads},
+        {layer->sinks, a->n_heads},
     };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         heed_read_optional(operands, vectors[i].data, sizeof(float), e->rows ? 1 : 0, vectors[i].cols, vectors[i].cols,
                            0);
+    if (layer->cache)
+        heed_write(operands, layer->cache, 1, 1, layer->cache->bytes, layer->cache->bytes, 0);
 }
 
-static void check_mask(struct heed_operands *operands, const struct encoder *e, size_t n_heads)
+static void check_mask(struct heed_operands *operands, const struct encoder *e, const heed_encoder_layer *layer)
 {
     const heed_mask *mask = &e->args.mask;
-    struct heed_dims dims = {
-        {e->args.batch, n_heads, e->args.seq}, {mask->batch_stride, mask->head_stride, mask->row_stride}, e->args.seq};
+    struct heed_dims dims = {{e->args.batch, layer->attention->n_heads, e->args.seq},
+                             {mask->batch_stride, mask->head_stride, mask->row_stride},
+                             layer->cache ? e->args.seq_kv : e->args.seq};
     if (mask->type != HEED_MASK_NONE)
         heed_read_tensor(operands, mask->data, mask->type == HEED_MASK_ADDITIVE ? sizeof(float) : 1, &dims);
 }
 
-/* Every layer's operands against y, then x and the workspace. */
-static heed_status check_operands(const struct encoder *e, const heed_workspace *workspace, size_t bytes)
+/* What all layers share. */
+static void check_common_operands(struct heed_operands *operands, const struct encoder *e)
 {
     const heed_encoder_args *args = &e->args;
-    struct heed_operands io = {.status = HEED_OK};
-    heed_read_optional(&io, args->final_scale, sizeof(float), e->rows ? 1 : 0, e->d_model, e->d_model, 0);
-    heed_read_optional(&io, args->final_shift, sizeof(float), e->rows ? 1 : 0, e->d_model, e->d_model, 0);
+    heed_read_optional(operands, args->final_scale, sizeof(float), e->rows ? 1 : 0, e->d_model, e->d_model, 0);
+    heed_read_optional(operands, args->final_shift, sizeof(float), e->rows ? 1 : 0, e->d_model, e->d_model, 0);
     const struct heed_sequences sequences = {args->batch, args->seq, args->offsets};
-    heed_read_offsets(&io, &sequences);
-    heed_read_optional(&io, args->kv_lengths, sizeof(size_t), 1, args->batch, args->batch, 0);
-    heed_read(&io, args->x, sizeof(float), e->rows, e->d_model, args->ldx, 1);
-    heed_write(&io, args->y, sizeof(float), e->rows, e->d_model, args->ldy, 1);
-    heed_status status = heed_operands_check(&io, workspace, bytes);
+    heed_read_offsets(operands, &sequences);
+    heed_read_optional(operands, args->kv_lengths, sizeof(size_t), 1, args->batch, args->batch, 0);
+    heed_read_optional(operands, args->cache_sequences, sizeof(size_t), 1, args->batch, args->batch, 0);
+    heed_read(operands, args->x, sizeof(float), e->rows, e->d_model, args->ldx, 1);
+    heed_write(operands, args->y, sizeof(float), e->rows, e->d_model, args->ldy, 1);
+}
+
+static heed_status check_operands(const struct encoder *e, const heed_workspace *workspace, size_t bytes)
+{
+    heed_status status = HEED_OK;
     for (size_t i = 0; status == HEED_OK && i < e->n_layers; i++) {
+        struct heed_operands operands;
         heed_encoder_layer layer;
-        status = read_layer(e, i, &layer);
-        struct heed_operands operands = {.status = status};
+        heed_operands_begin(&operands, read_layer(e, i, &layer));
+        check_common_operands(&operands, e);
         check_layer_operands(&operands, e, &layer);
-        check_mask(&operands, e, layer.attention->n_heads);
-        heed_write(&operands, args->y, sizeof(float), e->rows, e->d_model, args->ldy, 0);
+        check_mask(&operands, e, &layer);
         status = heed_operands_check(&operands, workspace, bytes);
     }
     return status;
@@ -202,7 +240,7 @@ static heed_status normalize(const struct encoder *e, const float *x, size_t ldx
 static heed_status attend(const struct encoder *e, const heed_encoder_layer *layer, const float *x, size_t ldx,
                           const float *residual, size_t ld_residual, float *y, size_t ldy, const heed_workspace *inner)
 {
-    heed_mha_args args = mha_args(e);
+    heed_mha_args args = mha_args(e, layer);
     args.x = x;
     args.ldx = ldx;
     args.residual = residual;

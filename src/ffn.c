@@ -54,7 +54,8 @@ heed_status heed_ffn(const heed_context *context, const heed_ffn_weights *weight
         return status;
 
     size_t in = heed_weights_in(w.up), hidden = heed_weights_out(w.up), out = heed_weights_out(w.down);
-    struct heed_operands operands = {.status = HEED_OK};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, HEED_OK);
     heed_read_weights(&operands, w.up);
     heed_read_weights(&operands, w.down);
     heed_read(&operands, x, sizeof *x, m, in, ldx, 1);

@@ -166,6 +166,19 @@ heed_status heed_sequences_check(const struct heed_sequences *s, bool limited, s
 /* The offsets themselves, so that no output overwrites them. */
 void heed_read_offsets(struct heed_operands *operands, const struct heed_sequences *s);
 
+/* Where the rows of head h of sequence b begin. */
+static inline size_t heed_head_start(const heed_heads *heads, const struct heed_sequences *s, size_t b, size_t h)
+{
+    size_t batch = s->offsets ? s->offsets[b] * heads->row_stride : b * heads->batch_stride;
+    return batch + h * heads->head_stride;
+}
+
+/* The same as a tensor of so many heads and columns, for checks. A ragged one is one sequence of all rows. */
+struct heed_dims heed_dims_of(const heed_heads *heads, const struct heed_sequences *s, size_t rows, size_t n_heads,
+                              size_t cols);
+void heed_read_heads(struct heed_operands *operands, const heed_heads *heads, const struct heed_sequences *s,
+                     size_t rows, size_t n_heads, size_t cols);
+
 /* ---- scratch (scratch.c) ---- */
 
 struct heed_scratch {
@@ -247,6 +260,24 @@ struct heed_kv_cache {
 
 /* HEED_ERR_INDEX if a page of keys begin to end - 1 is missing. */
 heed_status heed_kv_cache_check_pages(const heed_kv_cache *cache, size_t sequence, size_t begin, size_t end);
+
+/* Rows of keys and values that go to the ends of sequences of a cache. */
+struct heed_kv_append {
+    heed_kv_cache *cache;
+    struct heed_sequences rows;
+    const size_t *sequences; /* [rows.batch], none twice; NULL: the same */
+};
+
+/* Everything but the operands' memory; rows have passed heed_sequences_check. */
+heed_status heed_kv_append_check(const struct heed_kv_append *append);
+
+/* Appends what has been checked; rows is their number. */
+void heed_kv_append_run(const struct heed_context *context, const struct heed_kv_append *append, size_t rows,
+                        const heed_heads *k, const heed_heads *v);
+
+/* heed_attention_workspace, and its checks, for when these keys will have been appended, if not NULL. */
+heed_status heed_attention_workspace_after(const heed_context *context, const heed_attention_args *args,
+                                           const struct heed_sequences *coming, size_t *bytes);
 
 /* Puts n keys, ld apart, into panels [][dim][16] at columns first to first + n - 1. Columns after the last one
  * of a panel that begins among them become 0. */

@@ -136,75 +136,147 @@ static size_t keys_in_page(const heed_kv_cache *cache, size_t key, size_t end)
     return left < end - key ? left : end - key;
 }
 
-struct append {
-    heed_kv_cache *cache;
+static size_t target_of(const struct heed_kv_append *append, size_t b)
+{
+    return append->sequences ? append->sequences[b] : b;
+}
+
+/* Sequences in ascending order, as most are, need no search. */
+static bool any_target_twice(const struct heed_kv_append *append)
+{
+    const size_t *to = append->sequences;
+    size_t highest = 0;
+    for (size_t b = 0; to && b < append->rows.batch; b++) {
+        for (size_t i = 0; to[b] <= highest && i < b; i++)
+            if (to[i] == to[b])
+                return true;
+        highest = to[b] > highest ? to[b] : highest;
+    }
+    return false;
+}
+
+static heed_status check_targets(const struct heed_kv_append *append)
+{
+    size_t batch = append->rows.batch, most = append->cache->batch;
+    if ((uintptr_t)append->sequences % sizeof *append->sequences != 0)
+        return HEED_ERR_ALIGNMENT;
+    if (!append->sequences)
+        return batch > most ? HEED_ERR_INDEX : HEED_OK;
+    for (size_t b = 0; b < batch; b++)
+        if (append->sequences[b] >= most)
+            return HEED_ERR_INDEX;
+    return batch > most || any_target_twice(append) ? HEED_ERR_OVERLAP : HEED_OK;
+}
+
+heed_status heed_kv_append_check(const struct heed_kv_append *append)
+{
+    const heed_kv_cache *cache = append->cache;
+    heed_status status = check_targets(append);
+    for (size_t b = 0; status == HEED_OK && b < append->rows.batch; b++) {
+        size_t sequence = target_of(append, b), first = cache->length[sequence];
+        size_t n = heed_sequence_length(&append->rows, b);
+        if (n > cache->capacity - first)
+            return HEED_ERR_SHAPE;
+        if (n > 0)
+            status = heed_kv_cache_check_pages(cache, sequence, first, first + n);
+    }
+    return status;
+}
+
+struct append_job {
+    const struct heed_kv_append *append;
     const struct heed_kernels *kernels;
-    size_t sequence, first, end;
     const heed_heads *k, *v;
 };
 
-static void append_head(void *arg, size_t head, size_t worker)
+/* Row `row` of one head of sequence b. */
+static const float *source_row(const struct append_job *job, const heed_heads *heads, size_t b, size_t head, size_t row)
 {
-    const struct append *job = arg;
-    const heed_kv_cache *cache = job->cache;
-    size_t width = heed_pad(cache->value_dim);
-    (void)worker;
-    for (size_t key = job->first, n; key < job->end; key += n) {
-        float *page = page_of(cache, job->sequence, key, head), *values = values_of(cache, page, key);
-        size_t row = key - job->first;
-        n = keys_in_page(cache, key, job->end);
+    return heads->data + heed_head_start(heads, &job->append->rows, b, head) + row * heads->row_stride;
+}
+
+static void append_sequence(const struct append_job *job, size_t b, size_t head)
+{
+    const heed_kv_cache *cache = job->append->cache;
+    size_t sequence = target_of(job->append, b), width = heed_pad(cache->value_dim);
+    size_t first = cache->length[sequence], end = first + heed_sequence_length(&job->append->rows, b);
+    for (size_t key = first, n; key < end; key += n) {
+        float *page = page_of(cache, sequence, key, head), *values = values_of(cache, page, key);
+        n = keys_in_page(cache, key, end);
         if (cache->head_dim > 0)
             heed_put_keys(job->kernels, cache->head_dim, key % cache->page_keys, n,
-                          job->k->data + head * job->k->head_stride + row * job->k->row_stride, job->k->row_stride,
-                          page);
+                          source_row(job, job->k, b, head, key - first), job->k->row_stride, page);
         for (size_t i = 0; cache->value_dim > 0 && i < n; i++) {
-            memcpy(values + i * width, job->v->data + head * job->v->head_stride + (row + i) * job->v->row_stride,
+            memcpy(values + i * width, source_row(job, job->v, b, head, key - first + i),
                    cache->value_dim * sizeof *values);
             memset(values + i * width + cache->value_dim, 0, (width - cache->value_dim) * sizeof *values);
         }
     }
 }
 
-static heed_status check_append(const struct append *job, size_t n)
+/* One head of every sequence in turn: sequences may share a page, heads never do. */
+static void append_head(void *arg, size_t head, size_t worker)
 {
-    const heed_kv_cache *cache = job->cache;
-    struct heed_operands operands = {.status = HEED_OK};
-    const size_t dims[] = {cache->head_dim, cache->value_dim};
-    const heed_heads *heads[] = {job->k, job->v};
-    for (size_t i = 0; i < 2; i++) {
-        struct heed_dims shape = {{1, cache->n_kv_heads, n}, {0, heads[i]->head_stride, heads[i]->row_stride}, dims[i]};
-        heed_read_tensor(&operands, heads[i]->data, sizeof(float), &shape);
+    const struct append_job *job = arg;
+    (void)worker;
+    for (size_t b = 0; b < job->append->rows.batch; b++)
+        append_sequence(job, b, head);
+}
+
+void heed_kv_append_run(const struct heed_context *context, const struct heed_kv_append *append, size_t rows,
+                        const heed_heads *k, const heed_heads *v)
+{
+    heed_kv_cache *cache = append->cache;
+    struct append_job job = {append, context->kernels, k, v};
+    heed_run(context, cache->n_kv_heads, (double)rows * (double)cache->page_floats / (double)cache->page_keys,
+             append_head, &job);
+    for (size_t b = 0; b < append->rows.batch; b++)
+        cache->length[target_of(append, b)] += heed_sequence_length(&append->rows, b);
+}
+
+static heed_status check_operands(const struct heed_kv_append *append, size_t rows, const heed_heads *k,
+                                  const heed_heads *v)
+{
+    heed_kv_cache *cache = append->cache;
+    struct heed_operands operands;
+    heed_operands_begin(&operands, HEED_OK);
+    heed_read_optional(&operands, append->sequences, sizeof(size_t), 1, append->rows.batch, append->rows.batch, 0);
+    heed_read_offsets(&operands, &append->rows);
+    if (rows > 0) {
+        heed_read_heads(&operands, k, &append->rows, rows, cache->n_kv_heads, cache->head_dim);
+        heed_read_heads(&operands, v, &append->rows, rows, cache->n_kv_heads, cache->value_dim);
     }
-    heed_write(&operands, job->cache, 1, 1, cache->bytes, cache->bytes, 0);
+    heed_write(&operands, cache, 1, 1, cache->bytes, cache->bytes, 0);
     return heed_operands_check(&operands, NULL, 0);
+}
+
+heed_status heed_kv_cache_append_batch(const heed_context *context, heed_kv_cache *cache, size_t batch,
+                                       const size_t *sequences, size_t n, const size_t *offsets, const heed_heads *k,
+                                       const heed_heads *v)
+{
+    struct heed_context fallback;
+    const struct heed_kv_append append = {cache, {batch, n, offsets}, sequences};
+    size_t rows = 0;
+    heed_status status = heed_context_resolve(context, &fallback, &context);
+    if (status == HEED_OK && !cache)
+        status = HEED_ERR_NULL;
+    if (status == HEED_OK)
+        status = heed_sequences_check(&append.rows, true, &rows);
+    if (status == HEED_OK)
+        status = heed_kv_append_check(&append);
+    if (status == HEED_OK && rows > 0 && (!k || !v))
+        status = HEED_ERR_NULL;
+    if (status == HEED_OK)
+        status = check_operands(&append, rows, k, v);
+    if (status == HEED_OK && rows > 0)
+        heed_kv_append_run(context, &append, rows, k, v);
+    return status;
 }
 
 heed_status heed_kv_cache_append(const heed_context *context, heed_kv_cache *cache, size_t sequence, size_t n,
                                  const heed_heads *k, const heed_heads *v)
 {
-    struct heed_context fallback;
-    heed_status status = heed_context_resolve(context, &fallback, &context);
-    if (status != HEED_OK)
-        return status;
-    if (!cache || (n > 0 && (!k || !v)))
-        return HEED_ERR_NULL;
-    if (sequence >= cache->batch)
-        return HEED_ERR_INDEX;
-    size_t first = cache->length[sequence];
-    if (n > cache->capacity - first)
-        return HEED_ERR_SHAPE;
-    if (n == 0)
-        return HEED_OK;
-    struct append job = {cache, context->kernels, sequence, first, first + n, k, v};
-    status = heed_kv_cache_check_pages(cache, sequence, first, first + n);
-    if (status == HEED_OK)
-        status = check_append(&job, n);
-    if (status != HEED_OK)
-        return status;
-    heed_run(context, cache->n_kv_heads, (double)n * (double)cache->page_floats / (double)cache->page_keys, append_head,
-             &job);
-    cache->length[sequence] = first + n;
-    return HEED_OK;
+    return heed_kv_cache_append_batch(context, cache, 1, &sequence, n, NULL, k, v);
 }
 
 heed_status heed_kv_cache_truncate(heed_kv_cache *cache, size_t sequence, size_t length)

@@ -56,7 +56,8 @@ static heed_status check_norm(struct heed_operands *operands, const struct heed_
 
 static heed_status run_norm(const struct heed_context *context, const struct norm *n)
 {
-    struct heed_operands operands = {.status = HEED_OK};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, HEED_OK);
     heed_status status = check_norm(&operands, &n->task);
     if (status == HEED_OK && n->task.rows > 0 && n->task.cols > 0)
         heed_run_rows(context, n->task.rows, n->task.cols, norm_rows, n);
@@ -125,7 +126,8 @@ heed_status heed_l2_normalize(const heed_context *context, size_t rows, size_t c
 {
     struct heed_context fallback;
     const struct heed_context *c;
-    struct heed_operands operands = {.status = heed_context_resolve(context, &fallback, &c)};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, heed_context_resolve(context, &fallback, &c));
     heed_require(&operands, eps >= 0.0f && eps <= 0x1.fffffep127f, HEED_ERR_VALUE);
     heed_read(&operands, src, sizeof *src, rows, cols, ld_src, 1);
     heed_write(&operands, dst, sizeof *dst, rows, cols, ld_dst, 1);

@@ -25,7 +25,8 @@ heed_status heed_linear(const heed_context *context, size_t m, const float *x, s
 
     size_t in = heed_weights_in(weights), out = heed_weights_out(weights);
     bool gated = heed_weights_gated(weights);
-    struct heed_operands operands = {.status = HEED_OK};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, HEED_OK);
     heed_read(&operands, x, sizeof *x, m, in, ldx, 0);
     heed_read_weights(&operands, weights);
     heed_read_optional(&operands, o.bias, sizeof(float), m == 0 ? 0 : 1, out, out, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * heed_mha: projections, attention, output projection.
+ * heed_mha: projections, perhaps into a cache, attention, output projection.
  */
 #include "internal.h"
 
@@ -9,7 +9,9 @@ struct mha {
     heed_mha_args args;
     const float *memory; /* rows that keys and values come from */
     size_t ld_memory;
-    struct heed_sequences queries, keys;
+    struct heed_sequences queries;
+    struct heed_kv_append keys; /* the rows that are projected, and the cache that gets them, if any */
+    size_t seq_kv;              /* the most keys that a sequence of the batch attends to */
     size_t query_rows, key_rows;
     size_t query_dim, key_dim, concat_dim, value_cols; /* columns of the projections */
 };
@@ -40,6 +42,17 @@ static bool starts_at_zero(const struct heed_sequences *s)
     return !s->offsets || s->offsets[0] == 0;
 }
 
+/* A memory without offsets gives a cache no keys. */
+static struct heed_kv_append new_keys(const heed_mha_args *args)
+{
+    struct heed_sequences rows = {args->batch, args->seq_q, args->offsets};
+    if (args->memory) {
+        bool some = !args->cache || args->memory_offsets;
+        rows = (struct heed_sequences){args->batch, some ? args->seq_kv : 0, args->memory_offsets};
+    }
+    return (struct heed_kv_append){args->cache, rows, args->cache_sequences};
+}
+
 static heed_status describe(struct mha *m, const heed_context *context, struct heed_context *fallback,
                             const heed_mha_weights *weights, const heed_mha_args *args)
 {
@@ -61,16 +74,24 @@ static heed_status describe(struct mha *m, const heed_context *context, struct h
     m->memory = self ? m->args.x : m->args.memory;
     m->ld_memory = self ? m->args.ldx : m->args.ld_memory;
     m->queries = (struct heed_sequences){m->args.batch, m->args.seq_q, m->args.offsets};
-    m->keys = (struct heed_sequences){m->args.batch, self ? m->args.seq_q : m->args.seq_kv,
-                                      self ? m->args.offsets : m->args.memory_offsets};
+    m->keys = new_keys(&m->args);
+    m->seq_kv = m->args.cache ? m->args.seq_kv : m->keys.rows.length;
     if (self && heed_weights_in(m->w.query) != heed_weights_in(m->w.key))
         return HEED_ERR_SHAPE;
     status = heed_sequences_check(&m->queries, true, &m->query_rows);
     if (status == HEED_OK)
-        status = heed_sequences_check(&m->keys, true, &m->key_rows);
-    if (status == HEED_OK && (!starts_at_zero(&m->queries) || !starts_at_zero(&m->keys)))
+        status = heed_sequences_check(&m->keys.rows, true, &m->key_rows);
+    if (status == HEED_OK && (!starts_at_zero(&m->queries) || !starts_at_zero(&m->keys.rows)))
         status = HEED_ERR_INDEX;
+    if (status == HEED_OK && m->keys.cache)
+        status = heed_kv_append_check(&m->keys);
     return status;
+}
+
+/* Without queries there is nothing to do but to append. */
+static bool is_idle(const struct mha *m)
+{
+    return m->query_rows == 0 && !(m->keys.cache && m->key_rows > 0);
 }
 
 /* The projected rows, interleaved; NULL buffers serve the workspace query. */
@@ -82,15 +103,17 @@ static heed_attention_args attention_args(const struct mha *m, const float *q, c
     args.n_heads = m->w.n_heads;
     args.n_kv_heads = m->w.n_kv_heads;
     args.seq_q = m->queries.length;
-    args.seq_kv = m->keys.length;
+    args.seq_kv = m->seq_kv;
     args.head_dim = m->w.head_dim;
     args.value_dim = m->w.value_dim;
     args.q = (heed_heads){q, m->queries.length * m->query_dim, m->w.head_dim, m->query_dim};
-    args.k = (heed_heads){k, m->keys.length * m->key_dim, m->w.head_dim, m->key_dim};
-    args.v = (heed_heads){v, m->keys.length * m->value_cols, m->w.value_dim, m->value_cols};
+    args.k = (heed_heads){k, m->keys.rows.length * m->key_dim, m->w.head_dim, m->key_dim};
+    args.v = (heed_heads){v, m->keys.rows.length * m->value_cols, m->w.value_dim, m->value_cols};
     args.out = (heed_heads_out){out, m->queries.length * m->concat_dim, m->w.value_dim, m->concat_dim};
     args.q_offsets = m->queries.offsets;
-    args.kv_offsets = m->keys.offsets;
+    args.cache = m->keys.cache;
+    args.cache_sequences = m->keys.sequences;
+    args.kv_offsets = m->keys.cache ? NULL : m->keys.rows.offsets;
     args.kv_lengths = m->args.kv_lengths;
     args.causal = m->args.causal;
     args.mask = m->args.mask;
@@ -110,9 +133,9 @@ static heed_attention_args attention_args(const struct mha *m, const float *q, c
 static heed_status scratch_parts(const struct mha *m, size_t *parts, size_t *attention_bytes)
 {
     heed_attention_args args = attention_args(m, NULL, NULL, NULL, NULL);
-    heed_status status = heed_attention_workspace(m->context, &args, attention_bytes);
+    heed_status status = heed_attention_workspace_after(m->context, &args, &m->keys.rows, attention_bytes);
     *parts = 0;
-    if (m->query_rows == 0)
+    if (is_idle(m))
         return status;
     const size_t floats[] = {
         heed_times(m->query_rows, m->query_dim),
@@ -140,12 +163,12 @@ heed_status heed_mha_workspace(const heed_context *context, const heed_mha_weigh
 
 static void check_operands(struct heed_operands *operands, const struct mha *m)
 {
-    size_t one = m->query_rows ? 1 : 0, d_out = heed_weights_out(m->w.output);
+    size_t one = is_idle(m) ? 0 : 1, d_out = heed_weights_out(m->w.output);
     const heed_weights *all[] = {m->w.query, m->w.key, m->w.value, m->w.output};
     for (int i = 0; i < 4; i++)
         heed_read_weights(operands, all[i]);
     heed_read_offsets(operands, &m->queries);
-    heed_read_offsets(operands, &m->keys);
+    heed_read_offsets(operands, &m->keys.rows);
     heed_read_optional(operands, m->args.kv_lengths, sizeof(size_t), 1, m->args.batch, m->args.batch, 0);
     heed_read(operands, m->args.x, sizeof(float), m->query_rows, heed_weights_in(m->w.query), m->args.ldx, 1);
     if (m->args.memory)
@@ -158,7 +181,7 @@ static void check_operands(struct heed_operands *operands, const struct mha *m)
     const heed_mask *mask = &m->args.mask;
     struct heed_dims dims = {{m->args.batch, m->w.n_heads, m->queries.length},
                              {mask->batch_stride, mask->head_stride, mask->row_stride},
-                             m->keys.length};
+                             m->seq_kv};
     if (mask->type != HEED_MASK_NONE)
         heed_read_tensor(operands, mask->data, mask->type == HEED_MASK_ADDITIVE ? sizeof(float) : 1, &dims);
     heed_read_optional(operands, m->args.slopes, sizeof(float), 1, m->w.n_heads, m->w.n_heads, 0);
@@ -166,13 +189,17 @@ static void check_operands(struct heed_operands *operands, const struct mha *m)
     const heed_heads_out *map = &m->args.map, *mean = &m->args.mean_map;
     struct heed_dims map_dims = {{m->args.batch, m->w.n_heads, m->queries.length},
                                  {map->batch_stride, map->head_stride, map->row_stride},
-                                 m->keys.length};
+                                 m->seq_kv};
     if (map->data)
         heed_write_tensor(operands, map->data, sizeof(float), &map_dims);
     struct heed_dims mean_dims = {
-        {m->args.batch, 1, m->queries.length}, {mean->batch_stride, 0, mean->row_stride}, m->keys.length};
+        {m->args.batch, 1, m->queries.length}, {mean->batch_stride, 0, mean->row_stride}, m->seq_kv};
     if (mean->data)
         heed_write_tensor(operands, mean->data, sizeof(float), &mean_dims);
+    if (m->keys.cache) {
+        heed_read_optional(operands, m->keys.sequences, sizeof(size_t), 1, m->args.batch, m->args.batch, 0);
+        heed_write(operands, m->keys.cache, 1, 1, m->keys.cache->bytes, m->keys.cache->bytes, 0);
+    }
     heed_write(operands, m->args.y, sizeof(float), m->query_rows, d_out, m->args.ldy, 1);
 }
 
@@ -198,6 +225,8 @@ static heed_status run_mha(const struct mha *m, struct heed_scratch *scratch, si
     if (status == HEED_OK)
         status = project(m, m->key_rows, m->memory, m->ld_memory, m->w.value, m->w.value_bias, v);
     heed_attention_args args = attention_args(m, q, k, v, concat);
+    if (status == HEED_OK && m->keys.cache && m->key_rows > 0)
+        heed_kv_append_run(m->context, &m->keys, m->key_rows, &args.k, &args.v);
     if (status == HEED_OK)
         status = heed_attention(m->context, &args, &inner);
     heed_linear_options output = HEED_LINEAR_OPTIONS_INIT;
@@ -216,7 +245,8 @@ heed_status heed_mha(const heed_context *context, const heed_mha_weights *weight
     struct heed_context fallback;
     struct mha m;
     size_t parts = 0, attention_bytes = 0;
-    struct heed_operands operands = {.status = describe(&m, context, &fallback, weights, args)};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, describe(&m, context, &fallback, weights, args));
     if (operands.status == HEED_OK)
         heed_fail(&operands, scratch_parts(&m, &parts, &attention_bytes));
     if (operands.status != HEED_OK)
@@ -226,9 +256,9 @@ heed_status heed_mha(const heed_context *context, const heed_mha_weights *weight
     heed_require(&operands, bytes <= PTRDIFF_MAX, HEED_ERR_OVERFLOW);
     heed_status status = heed_operands_check(&operands, workspace, bytes);
     struct heed_scratch scratch;
-    if (status == HEED_OK && m.query_rows > 0)
+    if (status == HEED_OK && !is_idle(&m))
         status = heed_scratch_open(&scratch, m.context, workspace, bytes);
-    if (status != HEED_OK || m.query_rows == 0)
+    if (status != HEED_OK || is_idle(&m))
         return status;
     status = run_mha(&m, &scratch, attention_bytes);
     heed_scratch_close(&scratch);

@@ -152,7 +152,8 @@ static heed_status pack_matrices(const heed_context *context, heed_type type, he
     size_t needed = 0;
     if (status == HEED_OK)
         status = packed_bytes(type, in, out, matrices, &needed);
-    struct heed_operands operands = {.status = status};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, status);
     heed_require(&operands, layout == HEED_LAYOUT_IN_OUT || layout == HEED_LAYOUT_OUT_IN, HEED_ERR_ENUM);
     bool transposed = layout == HEED_LAYOUT_OUT_IN;
     for (size_t s = 0; s < matrices; s++)

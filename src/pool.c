@@ -43,7 +43,8 @@ heed_status heed_pool(const heed_context *context, heed_pooling pooling, size_t 
     const struct heed_sequences ragged = {sequences, 0, offsets};
     size_t rows = 0;
     status = sequences > 0 ? heed_sequences_check(&ragged, false, &rows) : HEED_OK;
-    struct heed_operands operands = {.status = status};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, status);
     if (sequences > 0)
         heed_read_offsets(&operands, &ragged);
     heed_read(&operands, src, sizeof *src, rows, cols, ld_src, 0);

@@ -30,7 +30,8 @@ heed_status heed_sinusoidal_positions(const heed_context *context, size_t first,
 {
     struct heed_context fallback;
     const struct heed_context *c;
-    struct heed_operands operands = {.status = heed_context_resolve(context, &fallback, &c)};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, heed_context_resolve(context, &fallback, &c));
     heed_require(&operands, heed_plus(first, n) <= MOST_POSITION, HEED_ERR_VALUE);
     heed_require(&operands, base >= 1.0 && base <= 0x1p1000, HEED_ERR_VALUE);
     heed_write(&operands, dst, sizeof *dst, n, cols, ld_dst, 0);

@@ -65,7 +65,8 @@ heed_status heed_rotary_table(const heed_context *context, size_t n, const int32
     heed_rotary_options o = defaults;
     heed_status status = heed_context_resolve(context, &fallback, &c);
     size_t half = dims / 2;
-    struct heed_operands operands = {.status = status};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, status);
     if (operands.status == HEED_OK)
         heed_read_optional(&operands, positions, sizeof *positions, 1, n, n, 0);
     heed_require(&operands, positions || heed_plus(first, n) <= (size_t)1 << 31, HEED_ERR_VALUE);
@@ -218,7 +219,8 @@ heed_status heed_rotary(const heed_context *context, const heed_rotary_args *arg
         status = heed_struct_read(a, sizeof *a, sizeof *a, args);
     if (status != HEED_OK)
         return status;
-    struct heed_operands operands = {.status = HEED_OK};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, HEED_OK);
     size_t tokens = heed_times(a->batch, a->seq), half = a->dims / 2;
     bool empty = tokens == 0 || a->n_heads == 0 || a->head_dim == 0;
     heed_require(&operands, a->pairs == HEED_ROTARY_HALVES || a->pairs == HEED_ROTARY_INTERLEAVED, HEED_ERR_ENUM);

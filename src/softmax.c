@@ -64,7 +64,8 @@ static heed_status run_softmax(const heed_context *context, bool logarithm, size
                          .scale = o.scale,
                          .mask_kind = HEED_KIND_UNMASKED,
                          .logarithm = logarithm}};
-    struct heed_operands operands = {.status = HEED_OK};
+    struct heed_operands operands;
+    heed_operands_begin(&operands, HEED_OK);
     heed_read(&operands, src, sizeof *src, rows, cols, ld_src, 1);
     heed_require(&operands, o.scale > 0.0f && o.scale <= 0x1.fffffep127f, HEED_ERR_VALUE);
     read_mask(&operands, &s.task, &o, rows);

@@ -615,6 +615,52 @@ static void test_top_k(void)
     end();
 }
 
+/* Rows for the operands that both norms have, in slots 0 to 5. */
+#define NORM_ROWS                                                                                                      \
+    GOOD((void)0);                                                                                                     \
+    GOOD(p.given = NULL);                                                                                              \
+    WRONG(HEED_ERR_NULL, p.x = NULL);                                                                                  \
+    WRONG(HEED_ERR_NULL, p.y = NULL);                                                                                  \
+    WRONG(HEED_ERR_NULL, p.o.residual = NULL);                                                                         \
+    WRONG(HEED_ERR_STRIDE, p.ldx = 8);                                                                                 \
+    WRONG(HEED_ERR_STRIDE, p.ldy = 8);                                                                                 \
+    WRONG(HEED_ERR_STRIDE, p.o.ld_residual = 8);                                                                       \
+    WRONG(HEED_ERR_STRIDE, p.o.ld_sum = 8);                                                                            \
+    WRONG(HEED_ERR_ALIGNMENT, p.x = shifted(p.x, 1));                                                                  \
+    WRONG(HEED_ERR_ALIGNMENT, p.y = shifted(p.y, 1));                                                                  \
+    WRONG(HEED_ERR_ALIGNMENT, p.o.scale = shifted(p.o.scale, 1));                                                      \
+    WRONG(HEED_ERR_ALIGNMENT, p.o.residual = shifted(p.o.residual, 1));                                                \
+    WRONG(HEED_ERR_ALIGNMENT, p.o.sum = shifted(p.o.sum, 1));                                                          \
+    WRONG(HEED_ERR_VALUE, p.o.eps = -1e-6f);                                                                           \
+    WRONG(HEED_ERR_VALUE, p.o.eps = NAN);                                                                              \
+    WRONG(HEED_ERR_VALUE, p.o.eps = INFINITY);                                                                         \
+    WRONG(HEED_ERR_VALUE, p.o.eps = -INFINITY);                                                                        \
+    GOOD(p.o.eps = 0.0f);                                                                                              \
+    WRONG(HEED_ERR_OVERLAP, p.y = p.x);                                                                                \
+    WRONG(HEED_ERR_OVERLAP, p.y = at(2));                                                                              \
+    WRONG(HEED_ERR_OVERLAP, p.y = at(4));                                                                              \
+    WRONG(HEED_ERR_OVERLAP, (p.y = at(5), p.ldy = 13));                                                                \
+    WRONG(HEED_ERR_OVERLAP, p.y = p.x + 38);                                                                           \
+    WRONG(HEED_ERR_OVERLAP, p.o.sum = p.x);                                                                            \
+    WRONG(HEED_ERR_OVERLAP, p.o.sum = at(4));                                                                          \
+    WRONG(HEED_ERR_OVERLAP, p.o.sum = at(2) + 8);                                                                      \
+    GOOD((p.y = p.x, p.ldy = p.ldx));                                                                                  \
+    GOOD((p.y = at(4), p.ldy = 12));                                                                                   \
+    GOOD((p.o.sum = p.x, p.o.ld_sum = p.ldx));                                                                         \
+    GOOD((p.o.sum = at(4), p.o.ld_sum = 12));                                                                          \
+    WRONG(HEED_ERR_OVERLAP, (p.y = p.o.sum = p.x, p.ldy = p.o.ld_sum = p.ldx));                                        \
+    HUGE_SIZES(NORM_SIZE)                                                                                              \
+    WRONG_STRUCTS(p.o, p.given);                                                                                       \
+    WRONG(HEED_OK, (p.rows = 0, p.x = p.y = NULL));                                                                    \
+    WRONG(HEED_OK, (p.cols = 0, p.x = p.y = NULL));
+
+#define NORM_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
+    WRONG(HEED_ERR_OVERFLOW, p.ldx = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.ldy = size);                                                                            \
+    WRONG(HEED_ERR_OVERFLOW, p.o.ld_residual = size);                                                                  \
+    WRONG(HEED_ERR_OVERFLOW, p.o.ld_sum = size);
+
 static void test_layernorm(void)
 {
     static struct {
@@ -626,47 +672,16 @@ static void test_layernorm(void)
     const heed_layernorm_options defaults = HEED_LAYERNORM_OPTIONS_INIT;
 #define reset()                                                                                                        \
     (p.rows = 4, p.cols = 9, p.ldx = 10, p.ldy = 11, p.x = at(0), p.y = at(1), p.o = defaults, p.o.scale = at(2),      \
-     p.o.shift = at(3), p.o.residual = at(4), p.o.ld_residual = 12, p.o.sum = at(5), p.o.ld_sum = 13,                  \
+     p.o.residual = at(4), p.o.ld_residual = 12, p.o.sum = at(5), p.o.ld_sum = 13, p.o.shift = at(3),                  \
      p.o.mean = at(6), p.o.inverse_deviation = at(7), p.given = &p.o)
 #define call() heed_layernorm(NULL, p.rows, p.cols, p.x, p.ldx, p.given, p.y, p.ldy)
     begin("heed_layernorm refuses");
-    GOOD((void)0);
-    GOOD(p.given = NULL);
-    WRONG(HEED_ERR_NULL, p.x = NULL);
-    WRONG(HEED_ERR_NULL, p.y = NULL);
-    WRONG(HEED_ERR_NULL, p.o.residual = NULL);
-    WRONG(HEED_ERR_STRIDE, p.ldx = 8);
-    WRONG(HEED_ERR_STRIDE, p.ldy = 8);
-    WRONG(HEED_ERR_STRIDE, p.o.ld_residual = 8);
-    WRONG(HEED_ERR_STRIDE, p.o.ld_sum = 8);
-    WRONG(HEED_ERR_ALIGNMENT, p.x = shifted(p.x, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.y = shifted(p.y, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.o.scale = shifted(p.o.scale, 1));
+    NORM_ROWS
     WRONG(HEED_ERR_ALIGNMENT, p.o.shift = shifted(p.o.shift, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.o.residual = shifted(p.o.residual, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.o.sum = shifted(p.o.sum, 1));
-    WRONG(HEED_ERR_VALUE, p.o.eps = -1e-6f);
-    WRONG(HEED_ERR_VALUE, p.o.eps = NAN);
-    WRONG(HEED_ERR_VALUE, p.o.eps = INFINITY);
-    WRONG(HEED_ERR_VALUE, p.o.eps = -INFINITY);
-    GOOD(p.o.eps = 0.0f);
-    WRONG(HEED_ERR_OVERLAP, p.y = p.x);
-    WRONG(HEED_ERR_OVERLAP, p.y = at(2));
-    WRONG(HEED_ERR_OVERLAP, p.y = at(3));
-    WRONG(HEED_ERR_OVERLAP, p.y = at(4));
-    WRONG(HEED_ERR_OVERLAP, (p.y = at(5), p.ldy = 13));
-    WRONG(HEED_ERR_OVERLAP, p.y = p.x + 38);
-    WRONG(HEED_ERR_OVERLAP, p.o.sum = p.x);
-    WRONG(HEED_ERR_OVERLAP, p.o.sum = at(4));
-    WRONG(HEED_ERR_OVERLAP, (p.o.sum = at(2) + 8));
-    WRONG(HEED_ERR_OVERLAP, (p.o.sum = at(3) + 8));
-    GOOD((p.y = p.x, p.ldy = p.ldx));
-    GOOD((p.y = at(4), p.ldy = 12));
-    GOOD((p.o.sum = p.x, p.o.ld_sum = p.ldx));
-    GOOD((p.o.sum = at(4), p.o.ld_sum = 12));
-    WRONG(HEED_ERR_OVERLAP, (p.y = p.o.sum = p.x, p.ldy = p.o.ld_sum = p.ldx));
     WRONG(HEED_ERR_ALIGNMENT, p.o.mean = shifted(p.o.mean, 1));
     WRONG(HEED_ERR_ALIGNMENT, p.o.inverse_deviation = shifted(p.o.inverse_deviation, 1));
+    WRONG(HEED_ERR_OVERLAP, p.y = at(3));
+    WRONG(HEED_ERR_OVERLAP, p.o.sum = at(3) + 8);
     WRONG(HEED_ERR_OVERLAP, p.o.mean = p.x + 38);
     WRONG(HEED_ERR_OVERLAP, p.o.mean = p.y - 3);
     WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = p.o.mean);
@@ -674,17 +689,6 @@ static void test_layernorm(void)
     WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = at(2));
     GOOD(p.o.mean = NULL);
     GOOD(p.o.inverse_deviation = NULL);
-#define HUGE_SIZE(size)                                                                                                \
-    WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
-    WRONG(HEED_ERR_OVERFLOW, p.ldx = size);                                                                            \
-    WRONG(HEED_ERR_OVERFLOW, p.ldy = size);                                                                            \
-    WRONG(HEED_ERR_OVERFLOW, p.o.ld_residual = size);                                                                  \
-    WRONG(HEED_ERR_OVERFLOW, p.o.ld_sum = size);
-    HUGE_SIZES(HUGE_SIZE)
-#undef HUGE_SIZE
-    WRONG_STRUCTS(p.o, p.given);
-    WRONG(HEED_OK, (p.rows = 0, p.x = p.y = NULL));
-    WRONG(HEED_OK, (p.cols = 0, p.x = p.y = NULL));
 #undef reset
 #undef call
     end();
@@ -705,49 +709,11 @@ static void test_rmsnorm(void)
      p.given = &p.o)
 #define call() heed_rmsnorm(NULL, p.rows, p.cols, p.x, p.ldx, p.given, p.y, p.ldy)
     begin("heed_rmsnorm refuses");
-    GOOD((void)0);
-    GOOD(p.given = NULL);
-    WRONG(HEED_ERR_NULL, p.x = NULL);
-    WRONG(HEED_ERR_NULL, p.y = NULL);
-    WRONG(HEED_ERR_NULL, p.o.residual = NULL);
-    WRONG(HEED_ERR_STRIDE, p.ldx = 8);
-    WRONG(HEED_ERR_STRIDE, p.ldy = 8);
-    WRONG(HEED_ERR_STRIDE, p.o.ld_residual = 8);
-    WRONG(HEED_ERR_STRIDE, p.o.ld_sum = 8);
-    WRONG(HEED_ERR_ALIGNMENT, p.x = shifted(p.x, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.y = shifted(p.y, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.o.scale = shifted(p.o.scale, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.o.residual = shifted(p.o.residual, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.o.sum = shifted(p.o.sum, 1));
+    NORM_ROWS
     WRONG(HEED_ERR_ALIGNMENT, p.o.inverse_rms = shifted(p.o.inverse_rms, 1));
-    WRONG(HEED_ERR_VALUE, p.o.eps = -1e-6f);
-    WRONG(HEED_ERR_VALUE, p.o.eps = NAN);
-    WRONG(HEED_ERR_VALUE, p.o.eps = INFINITY);
-    GOOD(p.o.eps = 0.0f);
-    WRONG(HEED_ERR_OVERLAP, p.y = p.x);
-    WRONG(HEED_ERR_OVERLAP, p.y = at(2));
-    WRONG(HEED_ERR_OVERLAP, p.y = at(4));
-    WRONG(HEED_ERR_OVERLAP, (p.y = at(5), p.ldy = 13));
-    WRONG(HEED_ERR_OVERLAP, p.o.sum = p.x);
     WRONG(HEED_ERR_OVERLAP, p.o.inverse_rms = p.x + 38);
     WRONG(HEED_ERR_OVERLAP, p.o.inverse_rms = p.y);
     WRONG(HEED_ERR_OVERLAP, p.o.inverse_rms = at(2) + 8);
-    GOOD((p.y = p.x, p.ldy = p.ldx));
-    GOOD((p.y = at(4), p.ldy = 12));
-    GOOD((p.o.sum = p.x, p.o.ld_sum = p.ldx));
-    GOOD((p.o.sum = at(4), p.o.ld_sum = 12));
-    WRONG(HEED_ERR_OVERLAP, (p.y = p.o.sum = p.x, p.ldy = p.o.ld_sum = p.ldx));
-#define HUGE_SIZE(size)                                                                                                \
-    WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
-    WRONG(HEED_ERR_OVERFLOW, p.ldx = size);                                                                            \
-    WRONG(HEED_ERR_OVERFLOW, p.ldy = size);                                                                            \
-    WRONG(HEED_ERR_OVERFLOW, p.o.ld_residual = size);                                                                  \
-    WRONG(HEED_ERR_OVERFLOW, p.o.ld_sum = size);
-    HUGE_SIZES(HUGE_SIZE)
-#undef HUGE_SIZE
-    WRONG_STRUCTS(p.o, p.given);
-    WRONG(HEED_OK, (p.rows = 0, p.x = p.y = NULL));
-    WRONG(HEED_OK, (p.cols = 0, p.x = p.y = NULL));
 #undef reset
 #undef call
     end();
@@ -1407,6 +1373,28 @@ static heed_mha_args good_mha(void)
     return a;
 }
 
+/* A cache that fits the model where value_dim is 3. */
+static heed_kv_cache *make_cache(size_t value_dim, void *memory, size_t bytes)
+{
+    heed_kv_cache_options o = HEED_KV_CACHE_OPTIONS_INIT;
+    heed_kv_cache *cache = NULL;
+    o.batch = 3;
+    o.n_kv_heads = 1;
+    o.head_dim = 4;
+    o.value_dim = value_dim;
+    o.capacity = 10;
+    CHECK(heed_kv_cache_create(&o, memory, bytes, &cache) == HEED_OK);
+    return cache;
+}
+
+/* The same in memory that is watched as the operands are. */
+static heed_kv_cache *cache_in_arena(size_t slot, size_t value_dim)
+{
+    heed_kv_cache *cache = make_cache(value_dim, at(slot), 2 * sizeof arena.slot[slot]);
+    pristine = arena;
+    return cache;
+}
+
 static void test_mha(void)
 {
     static struct {
@@ -1414,13 +1402,14 @@ static void test_mha(void)
         heed_mha_args a;
         const heed_mha_weights *weights;
         const heed_mha_args *args;
-        size_t offsets[3], lengths[2];
+        size_t offsets[3], lengths[2], sequences[2];
         heed_workspace memory, *workspace;
     } p;
     size_t bytes = 0;
 #define reset()                                                                                                        \
     (p.w = model.layer.attention, p.a = good_mha(), p.weights = &p.w, p.args = &p.a, p.offsets[0] = 0,                 \
-     p.offsets[1] = 3, p.offsets[2] = 6, p.lengths[0] = 2, p.lengths[1] = 4, p.workspace = NULL)
+     p.offsets[1] = 3, p.offsets[2] = 6, p.lengths[0] = 2, p.lengths[1] = 4, p.sequences[0] = 2, p.sequences[1] = 0,   \
+     p.workspace = NULL)
 #define SELF (p.a.memory = NULL, p.a.map.data = NULL, p.a.mask.type = HEED_MASK_NONE)
 #define call() heed_mha(NULL, p.weights, p.args, p.workspace)
     begin("heed_mha refuses");
@@ -1524,6 +1513,37 @@ static void test_mha(void)
         WRONG(HEED_ERR_OVERLAP, WITH(at(i), bytes));
     WRONG(HEED_OK, (p.a.batch = 0, p.a.x = p.a.memory = p.a.residual = p.a.y = NULL));
     WRONG(HEED_OK, (SELF, p.a.seq_q = 0, p.a.x = p.a.residual = p.a.y = NULL));
+    end();
+
+    begin("heed_mha with a cache refuses");
+    heed_kv_cache *cache = cache_in_arena(7, 3), *other = cache_in_arena(9, 4);
+#define CACHED (SELF, p.a.cache = cache, p.a.cache_sequences = p.sequences, p.a.seq_kv = 5)
+    GOOD(CACHED);
+    GOOD((CACHED, p.a.cache_sequences = NULL));
+    GOOD((CACHED, p.a.memory = at(1), p.a.memory_offsets = p.offsets));
+    GOOD((CACHED, p.a.memory = shifted(at(1), 1)));
+    GOOD((CACHED, p.a.seq_q = 0, p.a.x = p.a.residual = p.a.y = NULL, p.a.memory = at(1),
+          p.a.memory_offsets = p.offsets));
+    WRONG(HEED_OK, (CACHED, p.a.seq_q = 0, p.a.x = p.a.residual = p.a.y = NULL));
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.seq_kv = 2));
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.seq_q = p.a.seq_kv = 11));
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.cache = other));
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.kv_lengths = p.lengths));
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.memory = at(1), p.a.memory_offsets = p.offsets, p.a.seq_kv = 2));
+    WRONG(HEED_ERR_INDEX, (CACHED, p.a.cache_sequences = NULL, p.a.batch = 4));
+    WRONG(HEED_ERR_INDEX, (CACHED, p.sequences[1] = 3));
+    WRONG(HEED_ERR_INDEX, (CACHED, p.a.memory = at(1), p.a.memory_offsets = p.offsets, p.offsets[2] = 2));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.sequences[1] = 2));
+    WRONG(HEED_ERR_ALIGNMENT, (CACHED, p.a.cache_sequences = shifted(p.sequences, 2)));
+    WRONG(HEED_ERR_NULL, (CACHED, p.a.x = NULL));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.x = at(7)));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.y = at(7) + 100));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.residual = at(7)));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.w.key_bias = at(7)));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.y = shifted(p.sequences, 0)));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, WITH(at(7), (size_t)1 << 20)));
+    WRONG(HEED_ERR_WORKSPACE, (CACHED, WITH(memory, 64)));
+#undef CACHED
 #undef reset
 #undef call
     end();
@@ -1538,7 +1558,7 @@ static void test_encoder(void)
         heed_encoder_args a;
         const heed_encoder_layer *given_layers;
         const heed_encoder_args *given;
-        size_t n, offsets[3], lengths[2];
+        size_t n, offsets[3], lengths[2], sequences[2];
         heed_workspace memory, *workspace;
     } p;
     const heed_encoder_args defaults = HEED_ENCODER_ARGS_INIT;
@@ -1549,7 +1569,7 @@ static void test_encoder(void)
      p.given_layers = p.layers, p.a = defaults, p.a.batch = 2, p.a.seq = 3, p.a.x = at(0), p.a.ldx = 9, p.a.y = at(1), \
      p.a.ldy = 10, p.a.final_scale = at(2), p.a.final_shift = at(3),                                                   \
      p.a.mask = (heed_mask){at(4), HEED_MASK_ADDITIVE, 0, 0, 3}, p.given = &p.a, p.offsets[0] = 0, p.offsets[1] = 3,   \
-     p.offsets[2] = 5, p.lengths[0] = 1, p.lengths[1] = 3, p.workspace = NULL)
+     p.offsets[2] = 5, p.lengths[0] = 1, p.lengths[1] = 3, p.sequences[0] = 2, p.sequences[1] = 0, p.workspace = NULL)
 #define call() heed_encoder(NULL, p.n, p.given_layers, p.given, p.workspace)
     float *scratch = buffer((size_t)1 << 16, 0);
     begin("heed_encoder refuses");
@@ -1572,6 +1592,13 @@ static void test_encoder(void)
         WRONG(HEED_ERR_OVERLAP, p.layers[i].norm2_shift = p.a.y);
         WRONG(HEED_ERR_OVERLAP, p.layers[i].norm1_scale = p.a.y);
         WRONG(HEED_ERR_STRUCT, p.layers[i].struct_size = 0);
+        WRONG(HEED_ERR_ENUM, p.layers[i].scale = (heed_scale)NOT_IN_ENUM);
+        WRONG(HEED_ERR_VALUE, (p.layers[i].scale = HEED_SCALE_VALUE, p.layers[i].scale_value = NAN));
+        WRONG(HEED_ERR_VALUE, p.layers[i].softcap = -1.0f);
+        WRONG(HEED_ERR_ALIGNMENT, p.layers[i].slopes = shifted(at(5), 1));
+        WRONG(HEED_ERR_ALIGNMENT, p.layers[i].sinks = shifted(at(5), 1));
+        WRONG(HEED_ERR_OVERLAP, p.layers[i].slopes = p.a.y);
+        WRONG(HEED_ERR_OVERLAP, p.layers[i].sinks = p.a.y);
     }
     WRONG(HEED_ERR_SHAPE, p.f.down = p.f.up);
     WRONG(HEED_ERR_SHAPE, p.w.n_heads = 4);
@@ -1633,6 +1660,31 @@ static void test_encoder(void)
     for (size_t i = 0; i < 4; i++)
         WRONG(HEED_ERR_OVERLAP, WITH(at(i), bytes));
     WRONG(HEED_OK, (p.a.batch = 0, p.a.x = p.a.y = NULL));
+    end();
+
+    begin("heed_encoder with caches refuses");
+    heed_kv_cache *caches[] = {cache_in_arena(7, 3), cache_in_arena(9, 3)};
+#define CACHED                                                                                                         \
+    (p.layers[0].cache = caches[0], p.layers[1].cache = caches[1], p.a.cache_sequences = p.sequences, p.a.seq_kv = 3)
+    GOOD(CACHED);
+    GOOD((CACHED, p.a.cache_sequences = NULL, p.a.offsets = p.offsets));
+    for (size_t i = 0; i < 2; i++) {
+        WRONG(HEED_ERR_NULL, (CACHED, p.layers[i].cache = NULL));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.layers[i].cache = caches[1 - i]));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.layers[i].norm1_scale = at(7 + 2 * i)));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.x = at(7 + 2 * i)));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.y = at(7 + 2 * i)));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.final_scale = at(7 + 2 * i)));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.mask.data = at(7 + 2 * i)));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, WITH(at(7 + 2 * i), (size_t)1 << 20)));
+    }
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.seq_kv = 2));
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.seq = p.a.seq_kv = 11));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.sequences[0] = 0));
+    WRONG(HEED_ERR_INDEX, (CACHED, p.sequences[0] = 3));
+    WRONG(HEED_ERR_ALIGNMENT, (CACHED, p.a.cache_sequences = shifted(p.sequences, 2)));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.y = shifted(p.sequences, 0)));
+#undef CACHED
 #undef reset
 #undef call
     end();
@@ -1911,6 +1963,35 @@ static heed_status query_mha(const heed_context *context, size_t *bytes)
     return heed_mha_workspace(context, &model.layer.attention, &a, bytes);
 }
 
+static heed_kv_cache *growing;
+
+static heed_mha_args big_cached_mha(float *y)
+{
+    heed_mha_args a = big_mha(y);
+    a.seq_kv = TOKENS;
+    a.cache = growing;
+    return a;
+}
+
+/* Where it fails nothing has been appended. */
+static heed_status run_cached_mha(const heed_context *context, float *y, const heed_workspace *workspace)
+{
+    heed_mha_args a = big_cached_mha(y);
+    heed_status status = heed_mha(context, &model.layer.attention, &a, workspace);
+    for (size_t i = 0; i < a.batch; i++) {
+        size_t length = 99;
+        CHECK(heed_kv_cache_length(growing, i, &length) == HEED_OK && length == (status == HEED_OK ? TOKENS : 0));
+        CHECK(heed_kv_cache_truncate(growing, i, 0) == HEED_OK);
+    }
+    return status;
+}
+
+static heed_status query_cached_mha(const heed_context *context, size_t *bytes)
+{
+    heed_mha_args a = big_cached_mha(NULL);
+    return heed_mha_workspace(context, &model.layer.attention, &a, bytes);
+}
+
 static heed_encoder_args big_encoder(float *y)
 {
     heed_encoder_args a = HEED_ENCODER_ARGS_INIT;
@@ -1940,6 +2021,7 @@ static const struct allocating allocating[] = {
     {"heed_ffn", run_ffn, query_ffn, TOKENS *D_MODEL},
     {"heed_attention", run_attention, query_attention, 3200},
     {"heed_mha", run_mha, query_mha, 2 * TOKENS *D_MODEL},
+    {"heed_mha with a cache", run_cached_mha, query_cached_mha, 2 * TOKENS *D_MODEL},
     {"heed_encoder", run_encoder, query_encoder, 2 * TOKENS *D_MODEL},
 };
 
@@ -2002,6 +2084,7 @@ static void test_allocation(void)
     seed(3);
     fill_uniform(numbers, BIG * BIG, -1.0f, 1.0f);
     input = numbers;
+    growing = make_cache(3, buffer(4096, 0), 4 * 4096);
     begin("heed_context_create without memory");
     heap.fail_at = 1;
     CHECK(heed_context_create(&context, &options) == HEED_ERR_MEMORY && context == NULL && heap.live == 0);

@@ -107,6 +107,14 @@ run attention 1x2x7x9x8 --threads 1
 expect "the unfused form is among the rows" has_impl unfused
 run attention 2x4/2x9x9x16+causal
 run decode 1x4/2x3x40x16+causal --threads 1
+for suite in attention decode; do
+    set --
+    for masks in +boolean +additive +alibi +window3 +causal+alibi +causal+window2+alibi+additive; do
+        set -- "$@" --shape 1x6/3x9x21x8$masks
+    done
+    run $suite "" --threads 1 --impl heed,unfused "$@" --shape 2x4x9x5x8+causal+window2
+    expect "masks as arguments give what they give in one tensor" has_rows 14
+done
 for suite in linear gemv rows attention decode; do
     run $suite "" --threads 1 --impl heed --random 2
 done
@@ -147,6 +155,9 @@ expect "summary --limit fails" test "$status" -eq 1
 expect "summary --limit lists what is below" test "$(grep -c 'below target' "$out")" -eq 1
 summarize --peer 0.4 --shape '9$'
 expect "summary --peer succeeds where it is met" test "$status" -eq 0
+summarize --unfused 0.95 --worst 0
+expect "summary --unfused fails" test "$status" -eq 1
+expect "summary --unfused lists what is below" grep -q 'fused: 0.909 times unfused at 8x8x8  below target' "$out"
 summarize --nonsense
 expect "summary with a wrong option" one_line 2 'no such option'
 
@@ -204,6 +215,10 @@ refuse 'expected FUNCTION' rows --shape 8x8
 refuse 'expected FUNCTION' rows --shape soft:8x8
 refuse 'expected BATCHxHEADS' attention --shape 1x4/3x8x8x8
 refuse 'expected BATCHxHEADS' decode --shape 1x4x8x8x8+nonsense
+refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+window
+refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+window0
+refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+causals
+refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+additive+boolean
 refuse 'expected MxNxK' linear --shape 8x8x8+nonsense
 refuse 'expected MxNxK' matmul --shape 8x8x8+bias
 

@@ -180,6 +180,307 @@ static void check_growth(size_t page_keys, const struct shaping *shaping)
     attend_last(cache, shaping, order, 33, held);
 }
 
+/* ---- appending to several sequences at once ---- */
+
+/* The next n[s] keys of every sequence, packed behind two rows that belong to none. */
+static void append_packed(heed_kv_cache *cache, const size_t *order, const size_t held[SEQUENCES],
+                          const size_t n[SEQUENCES])
+{
+    enum { K_ROW = KV_HEADS * DIM, V_ROW = KV_HEADS * VALUES };
+    size_t offsets[SEQUENCES + 1] = {2};
+    for (size_t s = 0; s < SEQUENCES; s++)
+        offsets[s + 1] = offsets[s] + n[s];
+    float *k = guarded(offsets[SEQUENCES] * K_ROW, 1), *v = guarded(offsets[SEQUENCES] * V_ROW, 1);
+    for (size_t s = 0; s < SEQUENCES; s++)
+        for (size_t i = 0; i < n[s]; i++)
+            for (size_t h = 0; h < KV_HEADS; h++) {
+                size_t to = offsets[s] + i, from = h * MOST_KEYS + held[s] + i;
+                memcpy(k + to * K_ROW + h * DIM, keys[s] + from * DIM, DIM * sizeof(float));
+                memcpy(v + to * V_ROW + h * VALUES, values[s] + from * VALUES, VALUES * sizeof(float));
+            }
+    const heed_heads k_heads = {k, 0, DIM, K_ROW}, v_heads = {v, 0, VALUES, V_ROW};
+    CHECK(heed_kv_cache_append_batch(context, cache, SEQUENCES, order, MOST_KEYS, offsets, &k_heads, &v_heads) ==
+          HEED_OK);
+}
+
+static void check_same_caches(const heed_kv_cache *a, const heed_kv_cache *b)
+{
+    CHECK(memcmp(a->length, b->length, a->batch * sizeof *a->length) == 0);
+    CHECK(memcmp(a->data, b->data, a->pages * a->page_floats * sizeof *a->data) == 0);
+}
+
+/* Appended at once, packed and not, sequences give the cache that they give one after another. */
+static void check_batches(size_t page_keys)
+{
+    static const size_t order[SEQUENCES] = {2, 0, 1}, in_order[SEQUENCES] = {0, 1, 2};
+    static const size_t pieces[][SEQUENCES] = {{3, 0, 1}, {0, 0, 0}, {1, 17, 2}, {300, 210, 1}, {390, 24, 23}};
+    enum { EACH = 6 };
+    heed_kv_cache *apart = make_filled_pages(page_keys), *at_once = make_filled_pages(page_keys);
+    size_t held[SEQUENCES] = {EACH, EACH, EACH};
+    for (size_t s = 0; s < SEQUENCES; s++)
+        append(apart, order[s], s, 0, EACH);
+    heed_heads k = {keys[0], KV_HEADS * MOST_KEYS * DIM, MOST_KEYS * DIM, DIM};
+    heed_heads v = {values[0], KV_HEADS * MOST_KEYS * VALUES, MOST_KEYS * VALUES, VALUES};
+    CHECK(heed_kv_cache_append_batch(context, at_once, SEQUENCES, order, EACH, NULL, &k, &v) == HEED_OK);
+    check_same_caches(at_once, apart);
+    for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
+        append_packed(at_once, order, held, pieces[p]);
+        for (size_t s = 0; s < SEQUENCES; s++) {
+            append(apart, order[s], s, held[s], pieces[p][s]);
+            held[s] += pieces[p][s];
+        }
+        check_same_caches(at_once, apart);
+    }
+    attend_last(at_once, &shapings[0], order, 5, held);
+    for (size_t s = 0; s < SEQUENCES; s++)
+        CHECK(heed_kv_cache_truncate(at_once, s, 0) == HEED_OK);
+    CHECK(heed_kv_cache_append_batch(context, at_once, SEQUENCES, NULL, lengths[2], NULL, &k, &v) == HEED_OK);
+    const size_t even[SEQUENCES] = {lengths[2], lengths[2], lengths[2]};
+    attend_last(at_once, &shapings[0], in_order, 2, even);
+}
+
+/* ---- multi-head attention over a cache ---- */
+
+enum { MODEL = 21, MEMORY_ROWS = 50 };
+
+static float tokens[SEQUENCES][MOST_KEYS * MODEL], want_rows[SEQUENCES][MOST_KEYS * MODEL];
+
+static const heed_weights *random_weights(size_t in, size_t out, const float **bias)
+{
+    float *w = buffer(in * out, 0), *b = buffer(out, 0);
+    fill_uniform(w, in * out, -0.4f, 0.4f);
+    fill_uniform(b, out, -0.5f, 0.5f);
+    *bias = b;
+    return packed(in, out, w);
+}
+
+static heed_mha_weights random_mha(void)
+{
+    heed_mha_weights w = HEED_MHA_WEIGHTS_INIT;
+    seed(310);
+    w.n_heads = HEADS;
+    w.n_kv_heads = KV_HEADS;
+    w.head_dim = DIM;
+    w.value_dim = VALUES;
+    w.query = random_weights(MODEL, HEADS * DIM, &w.query_bias);
+    w.key = random_weights(MODEL, KV_HEADS * DIM, &w.key_bias);
+    w.value = random_weights(MODEL, KV_HEADS * VALUES, &w.value_bias);
+    w.output = random_weights(HEADS * VALUES, MODEL, &w.output_bias);
+    for (size_t s = 0; s < SEQUENCES; s++)
+        fill_uniform(tokens[s], MOST_KEYS * MODEL, -1.0f, 1.0f);
+    return w;
+}
+
+static heed_mha_args common_mha(const struct shaping *shaping)
+{
+    heed_mha_args a = HEED_MHA_ARGS_INIT;
+    a.batch = SEQUENCES;
+    a.seq_kv = MOST_KEYS;
+    a.ldx = a.ld_memory = a.ld_residual = a.ldy = MODEL;
+    a.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+    a.window_left = shaping->window_left;
+    a.softcap = shaping->softcap;
+    a.slopes = shaping->slopes ? slopes : NULL;
+    a.sinks = shaping->sinks ? sinks : NULL;
+    return a;
+}
+
+/* In no more workspace than the query asks for. */
+static void run_mha(const heed_mha_weights *w, const heed_mha_args *args)
+{
+    size_t bytes = 0;
+    CHECK(heed_mha_workspace(context, w, args, &bytes) == HEED_OK);
+    const heed_workspace workspace = {guarded(bytes / sizeof(float), 1), bytes};
+    CHECK(heed_mha(context, w, args, &workspace) == HEED_OK);
+}
+
+/* All tokens of every sequence in a causal call without a cache. */
+static void run_whole(const heed_mha_weights *w, const struct shaping *shaping)
+{
+    for (size_t s = 0; s < SEQUENCES; s++) {
+        heed_mha_args a = common_mha(shaping);
+        a.batch = 1;
+        a.seq_q = lengths[s];
+        a.x = a.residual = tokens[s];
+        a.y = want_rows[s];
+        run_mha(w, &a);
+    }
+}
+
+/* The next n[s] tokens of every sequence; where uniform, without offsets. */
+static void step(heed_kv_cache *cache, const heed_mha_weights *w, const struct shaping *shaping, const size_t *order,
+                 size_t held[SEQUENCES], const size_t n[SEQUENCES], int is_uniform)
+{
+    size_t offsets[SEQUENCES + 1] = {0};
+    for (size_t s = 0; s < SEQUENCES; s++)
+        offsets[s + 1] = offsets[s] + n[s];
+    float *x = guarded(offsets[SEQUENCES] * MODEL, 1), *y = guarded(offsets[SEQUENCES] * MODEL, 1);
+    for (size_t s = 0; s < SEQUENCES; s++)
+        memcpy(x + offsets[s] * MODEL, tokens[s] + held[s] * MODEL, n[s] * MODEL * sizeof *x);
+    heed_mha_args a = common_mha(shaping);
+    a.seq_q = is_uniform ? n[0] : MOST_KEYS;
+    a.offsets = is_uniform ? NULL : offsets;
+    a.x = a.residual = x;
+    a.y = y;
+    a.cache = cache;
+    a.cache_sequences = order;
+    run_mha(w, &a);
+    for (size_t s = 0; s < SEQUENCES; s++) {
+        size_t now = 0;
+        check_same(n[s], MODEL, y + offsets[s] * MODEL, MODEL, want_rows[s] + held[s] * MODEL, MODEL, "decoded tokens");
+        held[s] += n[s];
+        CHECK(heed_kv_cache_length(cache, order[s], &now) == HEED_OK && now == held[s]);
+    }
+}
+
+static void check_mha_steps(const heed_mha_weights *w, const struct shaping *shaping, size_t page_keys)
+{
+    static const size_t order[SEQUENCES] = {1, 2, 0};
+    static const size_t pieces[][SEQUENCES] = {{30, 1, 0}, {1, 1, 1},    {1, 0, 0},    {400, 200, 7},
+                                               {1, 1, 1},  {17, 30, 20}, {250, 23, 3}, {0, 1, 1}};
+    heed_kv_cache *cache = make_filled_pages(page_keys);
+    size_t held[SEQUENCES] = {0};
+    for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++)
+        step(cache, w, shaping, order, held, pieces[p], pieces[p][1] == pieces[p][0] && pieces[p][2] == pieces[p][0]);
+    CHECK(held[0] == lengths[0] && held[1] == lengths[1] && held[2] == lengths[2]);
+}
+
+/* Queries to rows of a memory of equal length, with maps and a mask. */
+static heed_mha_args cross_args(const float *x, size_t seq_q, float *y, float *map, const float *mask)
+{
+    heed_mha_args a = common_mha(&shapings[0]);
+    a.seq_q = seq_q;
+    a.seq_kv = MEMORY_ROWS;
+    a.causal = HEED_CAUSAL_NONE;
+    a.x = x;
+    a.y = y;
+    a.memory = tokens[2];
+    a.mask = (heed_mask){mask, HEED_MASK_ADDITIVE, 0, 0, 0};
+    a.map = (heed_heads_out){map, HEADS * seq_q * MEMORY_ROWS, seq_q * MEMORY_ROWS, MEMORY_ROWS};
+    return a;
+}
+
+/* A memory that is cached by a first call, of no queries or of some, and then attended to without being read. */
+static void check_cached_memory(const heed_mha_weights *w, size_t page_keys, size_t first_queries)
+{
+    enum { ASKED = 4 };
+    const size_t memory_offsets[SEQUENCES + 1] = {0, MEMORY_ROWS, 2 * MEMORY_ROWS, 3 * MEMORY_ROWS};
+    float *mask = guarded(MEMORY_ROWS, 1), *y[2], *map[2];
+    fill_uniform(mask, MEMORY_ROWS, -1.0f, 1.0f);
+    for (int i = 0; i < 2; i++) {
+        y[i] = guarded(SEQUENCES * ASKED * MODEL, 1);
+        map[i] = guarded(SEQUENCES * HEADS * ASKED * MEMORY_ROWS, 1);
+    }
+    heed_kv_cache *cache = make_filled_pages(page_keys);
+    heed_mha_args a = cross_args(tokens[0], first_queries, y[0], map[0], mask);
+    a.cache = cache;
+    a.memory_offsets = memory_offsets;
+    run_mha(w, &a);
+    for (size_t asked = first_queries ? first_queries : ASKED; asked > 0; asked = asked == ASKED ? 1 : 0) {
+        heed_mha_args plain = cross_args(tokens[0], asked, y[1], map[1], mask);
+        run_mha(w, &plain);
+        if (asked != first_queries) {
+            a = cross_args(tokens[0], asked, y[0], map[0], mask);
+            a.cache = cache;
+            a.memory = guarded(0, 1);
+            run_mha(w, &a);
+        }
+        check_same(SEQUENCES * asked, MODEL, y[0], MODEL, y[1], MODEL, "cached memory");
+        check_same(SEQUENCES * HEADS * asked, MEMORY_ROWS, map[0], MEMORY_ROWS, map[1], MEMORY_ROWS,
+                   "map of a cached memory");
+    }
+    for (size_t s = 0; s < SEQUENCES; s++)
+        CHECK(cache->length[s] == MEMORY_ROWS);
+}
+
+/* ---- a stack of layers over caches ---- */
+
+enum { LAYERS = 2, HIDDEN = 30, STACK_TOKENS = 40 };
+
+static void make_stack(const heed_mha_weights w[LAYERS], heed_ffn_weights f[LAYERS], heed_encoder_layer stack[LAYERS])
+{
+    for (size_t i = 0; i < LAYERS; i++) {
+        f[i] = (heed_ffn_weights)HEED_FFN_WEIGHTS_INIT;
+        f[i].up = random_weights(MODEL, HIDDEN, &f[i].up_bias);
+        f[i].down = random_weights(HIDDEN, MODEL, &f[i].down_bias);
+        stack[i] = (heed_encoder_layer)HEED_ENCODER_LAYER_INIT;
+        stack[i].attention = &w[i];
+        stack[i].ffn = &f[i];
+        stack[i].order = HEED_NORM_PRE;
+    }
+    stack[0].window_left = 7;
+    stack[1].sinks = sinks;
+}
+
+/* n tokens of every sequence from `first` on, all of equal length; exact workspaces. */
+static void run_stack(const heed_encoder_layer stack[LAYERS], const size_t *order, size_t first, size_t n, float *y)
+{
+    heed_encoder_args a = HEED_ENCODER_ARGS_INIT;
+    float *x = guarded(SEQUENCES * n * MODEL, 1);
+    size_t bytes = 0;
+    for (size_t s = 0; s < SEQUENCES; s++)
+        memcpy(x + s * n * MODEL, tokens[s] + first * MODEL, n * MODEL * sizeof *x);
+    a.batch = SEQUENCES;
+    a.seq = n;
+    a.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+    a.x = x;
+    a.y = y;
+    a.ldx = a.ldy = MODEL;
+    a.seq_kv = STACK_TOKENS;
+    a.cache_sequences = order;
+    CHECK(heed_encoder_workspace(context, LAYERS, stack, &a, &bytes) == HEED_OK);
+    const heed_workspace workspace = {guarded(bytes / sizeof(float), 1), bytes};
+    CHECK(heed_encoder(context, LAYERS, stack, &a, &workspace) == HEED_OK);
+}
+
+static void check_stack(size_t page_keys)
+{
+    static const size_t order[SEQUENCES] = {2, 0, 1}, pieces[] = {1, 1, 15, 2, 21};
+    const heed_mha_weights w[LAYERS] = {random_mha(), random_mha()};
+    heed_ffn_weights f[LAYERS];
+    heed_encoder_layer stack[LAYERS];
+    float *whole = guarded(SEQUENCES * STACK_TOKENS * MODEL, 1);
+    make_stack(w, f, stack);
+    run_stack(stack, NULL, 0, STACK_TOKENS, whole);
+    for (size_t i = 0; i < LAYERS; i++)
+        stack[i].cache = make_filled_pages(page_keys);
+    size_t held = 0;
+    for (size_t p = 0; p < sizeof pieces / sizeof *pieces; held += pieces[p++]) {
+        float *y = guarded(SEQUENCES * pieces[p] * MODEL, 1);
+        run_stack(stack, order, held, pieces[p], y);
+        for (size_t s = 0; s < SEQUENCES; s++)
+            check_same(pieces[p], MODEL, y + s * pieces[p] * MODEL, MODEL, whole + (s * STACK_TOKENS + held) * MODEL,
+                       MODEL, "stack by pieces");
+    }
+    CHECK(held == STACK_TOKENS);
+}
+
+static void test_layers(const struct heed_kernels *table)
+{
+    static const size_t page_sizes[] = {0, 16, 272};
+    for (size_t threads = 1; threads <= (quick() ? 1 : 3); threads += 2) {
+        begin("%s: layers over caches have the bits of a whole call, %zu threads", table->name, threads);
+        context = context_on(table, threads);
+        fill();
+        heed_mha_weights w = random_mha();
+        for (size_t i = 0; i < sizeof shapings / sizeof *shapings; i++) {
+            run_whole(&w, &shapings[i]);
+            for (size_t p = 0; p < sizeof page_sizes / sizeof *page_sizes; p++)
+                check_mha_steps(&w, &shapings[i], page_sizes[p]);
+        }
+        check_cached_memory(&w, 0, 4);
+        check_cached_memory(&w, 16, 0);
+        check_stack(0);
+        check_stack(16);
+        heed_context_destroy(context);
+        context = NULL;
+        end();
+        release_all();
+    }
+}
+
+/* ---- pages ---- */
+
 /* Keys that no window reaches need no page. */
 static void check_released_pages(void)
 {
@@ -267,6 +568,8 @@ static void test_table(const struct heed_kernels *table)
                 check_prefixes(0, 0);
                 check_prefixes(48, 16);
                 check_prefixes(16, 0);
+                for (size_t p = 0; p < sizeof page_sizes / sizeof *page_sizes; p += quick() ? 2 : 1)
+                    check_batches(page_sizes[p]);
             }
             heed_context_destroy(context);
         }
@@ -324,6 +627,58 @@ static void test_options(void)
     EXPECT(HEED_OK, heed_kv_cache_bytes(&o, &bytes));
     EXPECT(HEED_OK, heed_kv_cache_create(&o, memory, bytes, &cache));
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_truncate(cache, 0, 0));
+    end();
+    release_all();
+}
+
+/* Nothing is appended by a call that refuses. */
+static void expect_append(heed_status status, heed_kv_cache *cache, size_t batch, const size_t *sequences, size_t n,
+                          const size_t *offsets, const heed_heads *k, const heed_heads *v, const char *what)
+{
+    size_t before[SEQUENCES];
+    memcpy(before, cache->length, sizeof before);
+    check_that(heed_kv_cache_append_batch(context, cache, batch, sequences, n, offsets, k, v) == status, "%s", what);
+    check_that(memcmp(before, cache->length, sizeof before) == 0, "%s: lengths", what);
+}
+
+static void test_batch_calls(void)
+{
+    enum { PAGE = 48 };
+    const int32_t page = 3;
+    const size_t order[] = {2, 0, 1}, twice[] = {2, 0, 2}, outside[] = {0, SEQUENCES, 1};
+    size_t offsets[] = {0, 1, 1, 3};
+    const size_t falling[] = {0, 2, 1, 3}, many[] = {0, 1, 2, 2 + MOST_KEYS + 1};
+    heed_heads k = head_major(keys[0], MOST_KEYS, DIM), v = head_major(values[0], MOST_KEYS, VALUES), bad = k;
+    begin("appending to several sequences refuses");
+    heed_kv_cache *plain = make_cache(0, 0), *paged = make_cache(PAGE, 15);
+    EXPECT(HEED_ERR_NULL, heed_kv_cache_append_batch(context, NULL, 3, order, 2, offsets, &k, &v));
+    expect_append(HEED_ERR_NULL, plain, 3, order, 2, offsets, NULL, &v, "k is NULL");
+    expect_append(HEED_ERR_NULL, plain, 3, order, 2, offsets, &k, NULL, "v is NULL");
+    expect_append(HEED_OK, plain, 3, order, 0, NULL, NULL, NULL, "nothing to append");
+    expect_append(HEED_OK, plain, 0, NULL, 5, NULL, NULL, NULL, "no sequence");
+    expect_append(HEED_ERR_INDEX, plain, 3, outside, 2, offsets, &k, &v, "a sequence outside");
+    expect_append(HEED_ERR_INDEX, plain, SEQUENCES + 1, NULL, 1, NULL, &k, &v, "more sequences than there are");
+    expect_append(HEED_ERR_OVERLAP, plain, 3, twice, 2, offsets, &k, &v, "a sequence twice");
+    expect_append(HEED_ERR_ALIGNMENT, plain, 2, (const size_t *)(const void *)((const char *)order + 1), 2, NULL, &k,
+                  &v, "sequences askew");
+    expect_append(HEED_ERR_ALIGNMENT, plain, 2, order, 2, (const size_t *)(const void *)((const char *)offsets + 1), &k,
+                  &v, "offsets askew");
+    expect_append(HEED_ERR_INDEX, plain, 3, order, 2, falling, &k, &v, "falling offsets");
+    expect_append(HEED_ERR_SHAPE, plain, 3, order, 1, offsets, &k, &v, "longer than the longest");
+    expect_append(HEED_ERR_SHAPE, plain, 3, order, SIZE_MAX, many, &k, &v, "beyond the capacity");
+    expect_append(HEED_ERR_OVERFLOW, plain, 3, order, SIZE_MAX / 2, NULL, &k, &v, "more rows than can be counted");
+    bad.head_stride = SIZE_MAX;
+    expect_append(HEED_ERR_OVERFLOW, plain, 3, order, 2, offsets, &bad, &v, "head stride");
+    bad = k;
+    bad.data = (const float *)(const void *)plain;
+    expect_append(HEED_ERR_OVERLAP, plain, 3, order, 2, offsets, &bad, &v, "k in the cache");
+    bad.data = NULL;
+    expect_append(HEED_ERR_NULL, plain, 3, order, 2, offsets, &bad, &v, "no data");
+    EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, order[0], 0, 1, &page));
+    expect_append(HEED_ERR_INDEX, paged, 3, order, 2, offsets, &k, &v, "a missing page");
+    offsets[2] = offsets[3] = 1;
+    EXPECT(HEED_OK, heed_kv_cache_append_batch(context, paged, 3, order, 2, offsets, &k, &v));
+    CHECK(paged->length[order[0]] == 1 && paged->length[order[1]] == 0 && paged->length[order[2]] == 0);
     end();
     release_all();
 }
@@ -431,6 +786,8 @@ int main(void)
 {
     test_options();
     test_calls();
+    test_batch_calls();
     for_each_table(test_table);
+    for_each_table(test_layers);
     return finish();
 }

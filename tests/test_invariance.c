@@ -236,39 +236,50 @@ static void run_rotary_table(const struct setting *s, float *out)
     }
 }
 
-static void run_embed(const struct setting *s, float *out)
+static void embed(const struct setting *s, bool normalized, float *out)
 {
     float *y = matrix(s, ROWS, WIDE, 21);
-    heed_embedding_table tables[] = {{matrix(s, 13, WIDE, 22), 13, WIDE + s->gap, NULL, 0},
-                                     {matrix(s, ROWS, WIDE, 23), ROWS, WIDE + s->gap, NULL, s->first}};
+    size_t ld = WIDE + s->gap;
+    heed_embedding_table tables[] = {{matrix(s, 13, WIDE, 22), 13, ld, NULL, 0},
+                                     {matrix(s, ROWS, WIDE, 23), ROWS, ld, NULL, s->first}};
     int32_t ids[ROWS];
     for (size_t i = 0; i < ROWS; i++)
         ids[i] = (int32_t)(i * 7 % 13);
     tables[0].ids = ids + s->first;
-    ok(heed_embed(s->context, s->units, WIDE, 2, tables, 0, NULL, y, WIDE + s->gap), "embed");
+    ok(normalized ? heed_embed_layernorm(s->context, s->units, WIDE, 2, tables, 0, NULL, NULL, y, ld)
+                  : heed_embed(s->context, s->units, WIDE, 2, tables, 0, NULL, y, ld),
+       "embed");
+    copy_out(s, s->units, WIDE, y, out);
+}
+
+static void run_embed(const struct setting *s, float *out)
+{
+    embed(s, false, out);
+}
+
+static void run_embed_layernorm(const struct setting *s, float *out)
+{
+    embed(s, true, out);
+}
+
+static void pool(const struct setting *s, heed_pooling pooling, float *out)
+{
+    float *x = matrix(s, 3 * ROWS, WIDE, 24), *y = matrix(s, ROWS, WIDE, 25);
+    size_t offsets[ROWS + 1], ld = WIDE + s->gap;
+    for (size_t i = 0; i <= ROWS; i++)
+        offsets[i] = 3 * i - i % 3;
+    ok(heed_pool(s->context, pooling, s->units, offsets + s->first, WIDE, x, ld, y, ld), "pool");
     copy_out(s, s->units, WIDE, y, out);
 }
 
 static void run_pool(const struct setting *s, float *out)
 {
-    float *x = matrix(s, 3 * ROWS, WIDE, 24), *y = matrix(s, ROWS, WIDE, 25);
-    size_t offsets[ROWS + 1];
-    for (size_t i = 0; i <= ROWS; i++)
-        offsets[i] = 3 * i - i % 3;
-    ok(heed_pool(s->context, HEED_POOLING_MEAN, s->units, offsets + s->first, WIDE, x, WIDE + s->gap, y, WIDE + s->gap),
-       "pool");
-    copy_out(s, s->units, WIDE, y, out);
+    pool(s, HEED_POOLING_MEAN, out);
 }
 
 static void run_max_pool(const struct setting *s, float *out)
 {
-    float *x = matrix(s, 3 * ROWS, WIDE, 87), *y = matrix(s, ROWS, WIDE, 88);
-    size_t offsets[ROWS + 1];
-    for (size_t i = 0; i <= ROWS; i++)
-        offsets[i] = 3 * i - i % 3;
-    ok(heed_pool(s->context, HEED_POOLING_MAX, s->units, offsets + s->first, WIDE, x, WIDE + s->gap, y, WIDE + s->gap),
-       "pool");
-    copy_out(s, s->units, WIDE, y, out);
+    pool(s, HEED_POOLING_MAX, out);
 }
 
 static void run_top_k(const struct setting *s, float *out)
@@ -281,19 +292,6 @@ static void run_top_k(const struct setting *s, float *out)
         y[i / K * ld + K + i % K] = (float)index[i];
     for (size_t i = 0; i < s->units; i++)
         memcpy(out + i * 2 * K, y + i * ld, 2 * K * sizeof *out);
-}
-
-static void run_embed_layernorm(const struct setting *s, float *out)
-{
-    float *y = matrix(s, ROWS, WIDE, 91);
-    heed_embedding_table tables[] = {{matrix(s, 13, WIDE, 22), 13, WIDE + s->gap, NULL, 0},
-                                     {matrix(s, ROWS, WIDE, 23), ROWS, WIDE + s->gap, NULL, s->first}};
-    int32_t ids[ROWS];
-    for (size_t i = 0; i < ROWS; i++)
-        ids[i] = (int32_t)(i * 7 % 13);
-    tables[0].ids = ids + s->first;
-    ok(heed_embed_layernorm(s->context, s->units, WIDE, 2, tables, 0, NULL, NULL, y, WIDE + s->gap), "embed");
-    copy_out(s, s->units, WIDE, y, out);
 }
 
 /* ---- layers: the units are sequences ---- */
@@ -768,9 +766,10 @@ static void test_gated(const heed_context *context, const float *x)
     check_same(LAYER_ROWS, D_MODEL, y, D_MODEL, want, D_MODEL, "gated ffn by parts");
 }
 
-static float *attend_by_parts(const heed_context *context, const heed_mha_weights *w, const float *x,
-                              const float *residual)
+static float *attend_by_parts(const heed_context *context, const heed_encoder_layer *l, heed_causal causal,
+                              const float *x, const float *residual)
 {
+    const heed_mha_weights *w = l->attention;
     const float *q = project(context, x, w->query, w->query_bias, HEED_ACTIVATION_NONE, NULL);
     const float *k = project(context, x, w->key, w->key_bias, HEED_ACTIVATION_NONE, NULL);
     const float *v = project(context, x, w->value, w->value_bias, HEED_ACTIVATION_NONE, NULL);
@@ -785,6 +784,14 @@ static float *attend_by_parts(const heed_context *context, const heed_mha_weight
     a.v = (heed_heads){v, 0, HEAD_DIM, D_MODEL};
     a.out = (heed_heads_out){out, 0, HEAD_DIM, D_MODEL};
     a.q_offsets = a.kv_offsets = offsets;
+    a.causal = causal;
+    a.scale = l->scale;
+    a.scale_value = l->scale_value;
+    a.window_left = l->window_left;
+    a.window_right = l->window_right;
+    a.softcap = l->softcap;
+    a.slopes = l->slopes;
+    a.sinks = l->sinks;
     ok(heed_attention(context, &a, NULL), "attention");
     return project(context, out, w->output, w->output_bias, HEED_ACTIVATION_NONE, residual);
 }
@@ -807,16 +814,17 @@ static float *normalize(const heed_context *context, const float *x, const float
     return y;
 }
 
-static const float *layer_by_parts(const heed_context *context, const heed_encoder_layer *l, const float *x)
+static const float *layer_by_parts(const heed_context *context, const heed_encoder_layer *l, heed_causal causal,
+                                   const float *x)
 {
     const float *y;
     if (l->order == HEED_NORM_PRE) {
         y = normalize(context, x, l->norm1_scale, l->norm1_shift, l->eps);
-        x = attend_by_parts(context, l->attention, y, x);
+        x = attend_by_parts(context, l, causal, y, x);
         y = normalize(context, x, l->norm2_scale, l->norm2_shift, l->eps);
         return feed_forward_by_parts(context, l->ffn, y, x);
     }
-    y = attend_by_parts(context, l->attention, x, x);
+    y = attend_by_parts(context, l, causal, x, x);
     y = normalize(context, y, l->norm1_scale, l->norm1_shift, l->eps);
     y = feed_forward_by_parts(context, l->ffn, y, y);
     return normalize(context, y, l->norm2_scale, l->norm2_shift, l->eps);
@@ -884,17 +892,37 @@ static void test_last_worker(const struct heed_kernels *table)
     heed_context_destroy(context);
 }
 
+/* What a layer passes on to its attention; kind 0 leaves the defaults. */
+static void shape_attention(heed_encoder_layer *layer, int kind)
+{
+    float *slopes = buffer(N_HEADS, 1), *sinks = buffer(N_HEADS, 1);
+    fill_uniform(slopes, N_HEADS, 0.1f, 0.5f);
+    fill_uniform(sinks, N_HEADS, -1.0f, 2.0f);
+    if (kind == 1) {
+        layer->window_left = 3;
+        layer->window_right = 2;
+        layer->sinks = sinks;
+    } else if (kind == 2) {
+        layer->scale = HEED_SCALE_VALUE;
+        layer->scale_value = 0.7f;
+        layer->softcap = 1.5f;
+        layer->slopes = slopes;
+    }
+}
+
 static void test_composition(const struct heed_kernels *table, const heed_context *context)
 {
     begin("%s encoder layer has the bits of its operators", table->name);
-    for (int order = HEED_NORM_POST; order <= HEED_NORM_PRE; order++) {
+    for (int kind = 0; kind < 6; kind++) {
+        static const heed_causal causals[] = {HEED_CAUSAL_NONE, HEED_CAUSAL_NONE, HEED_CAUSAL_BOTTOM_RIGHT};
         struct layer_problem problem;
         struct packed_layer layer;
         float *x = buffer(LAYER_ROWS * D_MODEL, 1), *y = buffer(LAYER_ROWS * D_MODEL, 2);
-        layer_options.order = (heed_norm_order)order;
+        layer_options.order = kind < 3 ? HEED_NORM_POST : HEED_NORM_PRE;
         make_layer(&problem, 85);
         pack_layer(&layer, &problem);
         fill_uniform(x, LAYER_ROWS * D_MODEL, -1.0f, 1.0f);
+        shape_attention(&layer.layer, kind % 3);
         heed_encoder_args args = HEED_ENCODER_ARGS_INIT;
         args.batch = SEQUENCES;
         args.seq = LONGEST;
@@ -902,8 +930,10 @@ static void test_composition(const struct heed_kernels *table, const heed_contex
         args.x = x;
         args.y = y;
         args.ldx = args.ldy = D_MODEL;
+        args.causal = causals[kind % 3];
         ok(heed_encoder(context, 1, &layer.layer, &args, NULL), "encoder");
-        check_same(LAYER_ROWS, D_MODEL, y, D_MODEL, layer_by_parts(context, &layer.layer, x), D_MODEL, "layer");
+        const float *want = layer_by_parts(context, &layer.layer, args.causal, x);
+        check_same(LAYER_ROWS, D_MODEL, y, D_MODEL, want, D_MODEL, "layer");
         release_all();
     }
     float *x = buffer(LAYER_ROWS * D_MODEL, 1);

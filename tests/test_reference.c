@@ -196,7 +196,16 @@ static void test_layernorm(const struct heed_kernels *table)
     finish_line("layernorm", table->name, worst);
 }
 
-/* The sum is a plain float addition; everything after it is LayerNorm of that sum. */
+/* What a residual is added to, and their sum, a plain float addition. */
+static void fill_sum(size_t count, float *x, float *r, float *sum)
+{
+    fill_uniform(x, count, -3.0f, 3.0f);
+    fill_uniform(r, count, -300.0f, 300.0f);
+    for (size_t i = 0; i < count; i++)
+        sum[i] = x[i] + r[i];
+}
+
+/* Everything after the sum is LayerNorm of it. */
 static void test_residual(const struct heed_kernels *table)
 {
     enum { ROWS = 3, MOST = 300 };
@@ -207,10 +216,7 @@ static void test_residual(const struct heed_kernels *table)
     begin("%s layernorm of a sum", table->name);
     for (size_t n = 1; n <= MOST; n += n < 40 ? 1 : 37) {
         heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
-        fill_uniform(x, ROWS * n, -3.0f, 3.0f);
-        fill_uniform(r, ROWS * n, -300.0f, 300.0f);
-        for (size_t i = 0; i < ROWS * n; i++)
-            want[i] = x[i] + r[i];
+        fill_sum(ROWS * n, x, r, want);
         options.residual = r;
         options.ld_residual = n;
         options.sum = sum;
@@ -271,10 +277,7 @@ static void test_rmsnorm_residual(const struct heed_kernels *table)
     begin("%s rmsnorm of a sum", table->name);
     for (size_t n = 1; n <= MOST; n += n < 40 ? 1 : 37) {
         heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
-        fill_uniform(x, ROWS * n, -3.0f, 3.0f);
-        fill_uniform(r, ROWS * n, -300.0f, 300.0f);
-        for (size_t i = 0; i < ROWS * n; i++)
-            want[i] = x[i] + r[i];
+        fill_sum(ROWS * n, x, r, want);
         options.residual = r;
         options.ld_residual = n;
         options.sum = sum;

@@ -5,6 +5,8 @@ import numpy as np
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
+from problem import Blind
+
 VERSION = f"ONNX Runtime {onnxruntime.__version__}"
 
 CONTRIB = "com.microsoft"
@@ -16,6 +18,7 @@ class Graph:
 
     def __init__(self):
         self.nodes, self.inputs, self.constants, self.feeds = [], [], [], {}
+        self.updated = {}  # output: the input whose memory it shares
 
     def input(self, name, values):
         kind = TensorProto.INT32 if values.dtype == np.int32 else TensorProto.FLOAT
@@ -27,14 +30,16 @@ class Graph:
         self.constants.append(numpy_helper.from_array(values, name))
         return name
 
-    def node(self, kind, inputs, domain="", **attributes):
+    def node(self, kind, inputs, domain="", updated=None, **attributes):
         name = f"t{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, inputs, [name], domain=domain, **attributes))
+        self.updated |= updated or {}
+        self.nodes.append(helper.make_node(kind, inputs, [name, *(updated or {})], domain=domain, **attributes))
         return name
 
     def model(self, output, shape):
-        result = helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)
-        graph = helper.make_graph(self.nodes, "bench", self.inputs, [result], self.constants)
+        results = [(output, shape)] + [(name, self.feeds[old].shape) for name, old in self.updated.items()]
+        results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, size) for name, size in results]
+        graph = helper.make_graph(self.nodes, "bench", self.inputs, results, self.constants)
         imports = [helper.make_opsetid("", 20), helper.make_opsetid(CONTRIB, 1)]
         return helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString()
 
@@ -51,8 +56,11 @@ class Task:
             graph.model(output, shape), options, providers=["CPUExecutionProvider"]
         )
         self._binding = self._session.io_binding()
-        for name, values in graph.feeds.items():
-            self._binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(values))
+        feeds = {name: onnxruntime.OrtValue.ortvalue_from_numpy(values) for name, values in graph.feeds.items()}
+        for name, value in feeds.items():
+            self._binding.bind_ortvalue_input(name, value)
+        for name, old in graph.updated.items():
+            self._binding.bind_ortvalue_output(name, feeds[old])
         self._out = onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, np.float32)
         self._binding.bind_ortvalue_output(output, self._out)
 
@@ -108,27 +116,59 @@ def rows(p):
     return Task(graph, y, [p.m, p.n], p.threads) if y != x else None
 
 
-def grouped_attention(p, graph, q, k, v):
+def bias_of(graph, mask):
+    """A mask as what is added to scores, or no input."""
+    if mask is None:
+        return ""
+    floats = np.where(mask, np.float32(0), np.float32(-np.inf)) if mask.dtype == bool else mask
+    return graph.input("mask", np.ascontiguousarray(floats[None]))
+
+
+def grouped_attention(p, graph, q, k, v, past=("", ""), updated=None):
     lengths = graph.constant("lengths", np.full(p.batch, p.n - 1, dtype=np.int32))
     total = graph.constant("total", np.array(p.n, dtype=np.int32))
-    heads = {"num_heads": p.heads, "kv_num_heads": p.kv_heads}
-    return graph.node("GroupQueryAttention", [q, k, v, "", "", lengths, total], CONTRIB, **heads)
+    options = {"num_heads": p.heads, "kv_num_heads": p.kv_heads}
+    inputs = [q, k, v, *past, lengths, total]
+    if p.window:
+        options["local_window_size"] = p.window + 1
+    if p.alibi or p.tensor:
+        inputs += ["", "", "", bias_of(graph, p.mask())]
+    return graph.node("GroupQueryAttention", inputs, CONTRIB, updated, **options)
+
+
+def grouped_step(p, graph, q):
+    """A step of a decoder: the last keys are appended to the others, in the memory that holds them all."""
+    new, past = [], []
+    for i, name in ((1, "k"), (2, "v")):
+        keys = p.operands[i].reshape(p.key_shape())
+        last = keys[:, :, p.n - p.m :].transpose(0, 2, 1, 3).reshape(p.batch, p.m, p.kv_heads * p.k)
+        new.append(graph.input(name, np.ascontiguousarray(last)))
+        past.append(graph.input("past_" + name, keys))
+    return grouped_attention(p, graph, q, *new, past, {"present_k": past[0], "present_v": past[1]})
+
+
+def multi_head_attention(p, graph, q, k, v):
+    square = p.shape.endswith("+causal") and p.m == p.n
+    mask = "" if square else bias_of(graph, p.mask())
+    inputs = [q, k, v] + (["", "", mask] if mask else [])
+    return graph.node("MultiHeadAttention", inputs, CONTRIB, num_heads=p.heads, unidirectional=int(square))
 
 
 def attention(p):
     """MultiHeadAttention; GroupQueryAttention, which is causal only, where heads share keys."""
-    grouped = p.heads != p.kv_heads
-    if (p.causal and p.m != p.n) or (grouped and (not p.causal or p.suite == "decode")):
+    grouped, decode = p.heads != p.kv_heads, p.suite == "decode"
+    if grouped and decode and p.m > 1 and not (p.causal and p.batch == 1 and p.m <= p.n):
+        return None
+    if grouped and not decode and not (p.causal and p.m == p.n):
         return None
     graph = Graph()
-    keys = p.key_shape() if p.suite == "decode" else (p.batch, p.n, p.kv_heads * p.k)
     q = graph.input("q", p.operands[0].reshape(p.batch, p.m, p.heads * p.k))
-    k, v = (graph.input(name, p.operands[i].reshape(keys)) for i, name in ((1, "k"), (2, "v")))
-    if grouped:
-        y = grouped_attention(p, graph, q, k, v)
+    if grouped and decode:
+        y = grouped_step(p, graph, q)
     else:
-        heads = {"num_heads": p.heads, "unidirectional": int(p.causal)}
-        y = graph.node("MultiHeadAttention", [q, k, v], CONTRIB, **heads)
+        keys = p.key_shape() if decode else (p.batch, p.n, p.kv_heads * p.k)
+        k, v = (graph.input(name, p.operands[i].reshape(keys)) for i, name in ((1, "k"), (2, "v")))
+        y = (grouped_attention if grouped else multi_head_attention)(p, graph, q, k, v)
     return Task(graph, y, [p.batch, p.m, p.heads * p.k], p.threads)
 
 
@@ -137,5 +177,8 @@ def prepare(problem):
     if problem.suite == "rows":
         return rows(problem)
     if problem.suite in ("attention", "decode"):
-        return attention(problem)
+        try:
+            return attention(problem)
+        except Blind:
+            return None
     return product(problem)
