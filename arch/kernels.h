@@ -44,7 +44,9 @@ struct heed_panels {
  * which would starve the FMA chains. One fewer, higher ones where they are as wide and would be low. */
 static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const unsigned char *tile_cols)
 {
-    size_t tiles = m <= tallest ? 1 : m / mr + (m % mr != 0);
+    if (m <= tallest)
+        return 1;
+    size_t tiles = m / mr + (m % mr != 0);
     size_t higher = tiles > 1 ? m / (tiles - 1) + (m % (tiles - 1) != 0) : 0;
     bool low = m / tiles + 1 < mr;
     return low && higher <= tallest && higher > 0 && tile_cols[higher - 1] == tile_cols[mr - 1] ? tiles - 1 : tiles;

@@ -222,9 +222,14 @@ static void multiply_small(const struct heed_kernels *kernels, const struct matm
 }
 
 /* Not inlined, so that small products do not set up its frame. */
-__attribute__((noinline)) static heed_status multiply_planned(const struct heed_context *context, struct matmul *mm,
+__attribute__((noinline)) static heed_status multiply_planned(const struct heed_context *given, struct matmul *mm,
                                                               const heed_workspace *workspace)
 {
+    struct heed_context fallback;
+    const struct heed_context *context;
+    heed_status status = heed_context_resolve(given, &fallback, &context);
+    if (status != HEED_OK)
+        return status;
     size_t m = mm->m, n = mm->n, k = mm->k;
     bool ta = mm->transpose_a, tb = mm->transpose_b, empty = m == 0 || n == 0;
     size_t depth = empty ? 0 : k;
@@ -241,7 +246,7 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     size_t parts = workspace ? most_scratch_parts(context, mm) : scratch_parts(context, mm);
     size_t bytes = heed_scratch_total(parts);
     heed_require(&operands, bytes <= PTRDIFF_MAX, HEED_ERR_OVERFLOW);
-    heed_status status = heed_operands_check(&operands, workspace, bytes);
+    status = heed_operands_check(&operands, workspace, bytes);
     if (status != HEED_OK || empty)
         return status;
 
@@ -260,34 +265,43 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     return HEED_OK;
 }
 
+/* The kernels of a context, without the copy that NULL stands for: it would take as long as a small product. */
+static heed_status kernels_of(const heed_context *context, const struct heed_kernels **kernels)
+{
+    if (!context)
+        return heed_level_select(NULL, kernels);
+    *kernels = context->kernels;
+    return HEED_OK;
+}
+
 heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a, heed_transpose transpose_b, size_t m,
                         size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b, size_t ldb,
                         float beta, float *c, size_t ldc, const heed_workspace *workspace)
 {
-    struct heed_context fallback;
-    const struct heed_context *resolved;
-    heed_status status = heed_context_resolve(context, &fallback, &resolved);
+    const struct heed_kernels *kernels;
+    heed_status status = kernels_of(context, &kernels);
     if (status != HEED_OK)
         return status;
     if (check_transpose(transpose_a) != HEED_OK || check_transpose(transpose_b) != HEED_OK)
         return HEED_ERR_ENUM;
-    struct matmul mm = {.kernels = resolved->kernels,
-                        .transpose_a = transpose_a == HEED_TRANSPOSE,
-                        .transpose_b = transpose_b == HEED_TRANSPOSE,
-                        .m = m,
-                        .n = n,
-                        .k = k,
-                        .a = a,
-                        .b = b,
-                        .lda = lda,
-                        .ldb = ldb,
-                        .c = c,
-                        .ldc = ldc,
-                        .epilogue = {.kind = HEED_EPILOGUE_SCALE, .alpha = alpha, .beta = beta}};
+    struct matmul mm; /* not cleared: what plan() sets would take as long as a small product */
+    mm.kernels = kernels;
+    mm.transpose_a = transpose_a == HEED_TRANSPOSE;
+    mm.transpose_b = transpose_b == HEED_TRANSPOSE;
+    mm.m = m;
+    mm.n = n;
+    mm.k = k;
+    mm.a = a;
+    mm.b = b;
+    mm.lda = lda;
+    mm.ldb = ldb;
+    mm.c = c;
+    mm.ldc = ldc;
+    mm.epilogue = (struct heed_epilogue){.kind = HEED_EPILOGUE_SCALE, .alpha = alpha, .beta = beta};
     if (alpha == 1.0f && beta == 0.0f)
         mm.epilogue.kind = HEED_EPILOGUE_STORE;
     if (alpha == 0.0f || workspace || !is_small(&mm))
-        return multiply_planned(resolved, &mm, workspace);
-    multiply_small(mm.kernels, &mm);
+        return multiply_planned(context, &mm, workspace);
+    multiply_small(kernels, &mm);
     return HEED_OK;
 }
