@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * heed_matmul: each task packs the columns of b that it needs while it multiplies with them.
+ * heed_matmul: each task packs the columns of b that it needs.
  *
- * b is read where it lies; with many rows to come, the first tile of each sliver leaves a packed copy
- * behind for the others. A transposed b is packed before.
+ * With many rows, or a transposed b, as many columns as fill half of L2 are packed, and then all rows pass by them in
+ * blocks. With fewer, b is read where it lies, and the first tile of each sliver leaves a packed copy behind for the
+ * others.
  */
 #include "internal.h"
 
@@ -13,8 +14,10 @@
 /* Steps of k at once, where c may hold sums meanwhile. */
 #define MOST_K 1024
 
-/* Rows of a task: its part of a stays in L2. Packing a transposed b wants more rows to pay for it. */
-#define MOST_ROWS 192
+/* Rows up to which b is read in place. */
+#define IN_PLACE_ROWS 256
+
+/* Rows of a transposed a that a task turns at once. */
 #define MOST_ROWS_TRANSPOSED 768
 
 /* Rows that a task has at least. */
@@ -30,9 +33,11 @@ struct matmul {
     size_t ldc;
     struct heed_epilogue epilogue;
     struct heed_cut cut;
-    size_t sliver; /* columns of b that are packed at once */
+    bool packs;        /* b; else it is read in place */
+    size_t block;      /* columns of b that are packed at once */
+    size_t block_rows; /* rows of a that pass by them at once */
     float *scratch;
-    size_t sliver_floats, worker_floats;
+    size_t packed_floats, worker_floats;
 };
 
 static size_t whole_lines(size_t floats)
@@ -40,20 +45,27 @@ static size_t whole_lines(size_t floats)
     return heed_scratch_part(floats, sizeof(float)) / sizeof(float);
 }
 
-/* Depends on sizes, workers and beta only; no split of k needs most scratch. */
+/* Depends on sizes, the context and beta only; no split of k needs most scratch. A packed block of b has half of L2,
+ * and a block of a, in whole tiles, a quarter. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
-    size_t parts = mm->epilogue.beta == 0.0f ? heed_ceil_div(mm->k, MOST_K) : 1;
-    size_t most_rows = mm->transpose_b ? MOST_ROWS_TRANSPOSED : MOST_ROWS;
-    mm->cut.rows = heed_ceil_div(mm->m, heed_ceil_div(mm->m, most_rows));
+    size_t parts = mm->epilogue.beta == 0.0f ? heed_ceil_div(mm->k, MOST_K) : 1, mr = context->kernels->mr;
+    mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
     mm->cut.depth = parts > 1 ? heed_pad(heed_ceil_div(mm->k, parts)) : mm->k;
     heed_cut(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
-    mm->sliver = heed_sliver(mm->kernels, mm->cut.rows);
-    size_t packed_cols = mm->transpose_b || mm->cut.rows >= HEED_COPIED_ROWS ? mm->sliver : HEED_PANEL;
-    packed_cols = packed_cols < heed_pad(mm->n) ? packed_cols : heed_pad(mm->n);
-    mm->sliver_floats = whole_lines(heed_times(packed_cols, mm->cut.depth));
+    mm->packs = mm->transpose_b || mm->cut.rows > IN_PLACE_ROWS;
+    size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;
+    size_t sliver = heed_sliver(mm->kernels, mm->cut.rows), rows = l2_rows / 4 / mr * mr;
+    mm->block_rows = rows < LEAST_ROWS * 2 ? LEAST_ROWS * 2 / mr * mr : rows;
+    mm->block = l2_rows / 2 < sliver ? sliver : l2_rows / 2 / sliver * sliver;
+    if (mm->packs)
+        cols = mm->block;
+    else if (mm->cut.rows >= HEED_COPIED_ROWS)
+        cols = sliver;
+    cols = cols < heed_pad(mm->n) ? cols : heed_pad(mm->n);
+    mm->packed_floats = whole_lines(heed_times(cols, mm->cut.depth));
     mm->worker_floats =
-        whole_lines(heed_plus(mm->sliver_floats, mm->transpose_a ? heed_times(mm->cut.rows, mm->cut.depth) : 0));
+        whole_lines(heed_plus(mm->packed_floats, mm->transpose_a ? heed_times(mm->cut.rows, mm->cut.depth) : 0));
 }
 
 /* Bytes of scratch, as planned. */
@@ -107,38 +119,44 @@ struct part {
     size_t i, j, p, rows, cols, depth;
     const float *a;
     size_t lda;
-    float *sliver;
+    float *packed;
     const struct heed_epilogue *epilogue;
 };
 
-static void multiply(const struct part *part, size_t j, size_t cols, const struct heed_panels *b)
+/* Some of its rows and columns. */
+static void multiply(const struct part *part, size_t i, size_t rows, size_t j, size_t cols, const struct heed_panels *b)
 {
     const struct matmul *mm = part->mm;
-    mm->kernels->gemm(part->rows, cols, part->depth, part->a, part->lda, b, mm->c + part->i * mm->ldc + j, mm->ldc,
-                      part->epilogue);
+    mm->kernels->gemm(rows, cols, part->depth, part->a + i * part->lda, part->lda, b,
+                      mm->c + (part->i + i) * mm->ldc + part->j + j, mm->ldc, part->epilogue);
 }
 
+/* All rows by packed columns. Blocks of rows are even, lest the last one be a few rows only. */
 static void multiply_packed(const struct part *part, size_t j, size_t cols)
 {
     const struct matmul *mm = part->mm;
-    const float *b = mm->transpose_b ? mm->b + j * mm->ldb + part->p : mm->b + part->p * mm->ldb + j;
-    mm->kernels->pack(mm->transpose_b, cols, part->depth, b, mm->ldb, part->sliver);
-    struct heed_panels panels = heed_panels_packed(part->sliver, part->depth);
-    multiply(part, j, cols, &panels);
+    size_t first = part->j + j, mr = mm->kernels->mr, blocks = heed_ceil_div(part->rows, mm->block_rows);
+    size_t step = heed_ceil_div(heed_ceil_div(part->rows, blocks), mr) * mr;
+    const float *b = mm->transpose_b ? mm->b + first * mm->ldb + part->p : mm->b + part->p * mm->ldb + first;
+    mm->kernels->pack(mm->transpose_b, cols, part->depth, b, mm->ldb, part->packed);
+    struct heed_panels panels = heed_panels_packed(part->packed, part->depth);
+    panels.near = true;
+    for (size_t i = 0; i < part->rows; i += step)
+        multiply(part, i, part->rows - i < step ? part->rows - i : step, j, cols, &panels);
 }
 
 static void multiply_in_place(const struct part *part)
 {
     const struct matmul *mm = part->mm;
     struct heed_panels panels = heed_panels_in_place(mm->b + part->p * mm->ldb + part->j, mm->ldb);
-    panels.copy = part->sliver;
-    multiply(part, part->j, part->cols, &panels);
+    panels.copy = part->packed;
+    multiply(part, 0, part->rows, 0, part->cols, &panels);
 }
 
 static void run_part(struct part *part, float *scratch)
 {
     const struct matmul *mm = part->mm;
-    part->sliver = scratch;
+    part->packed = scratch;
     part->a = mm->a + part->i * mm->lda + part->p;
     part->lda = mm->lda;
     struct heed_epilogue epilogue = {.kind = HEED_EPILOGUE_STORE};
@@ -147,18 +165,18 @@ static void run_part(struct part *part, float *scratch)
     epilogue.accumulate = part->p > 0;
     part->epilogue = &epilogue;
     if (mm->transpose_a && part->depth > 0) {
-        float *rows = scratch + mm->sliver_floats;
+        float *rows = scratch + mm->packed_floats;
         mm->kernels->transpose(part->depth, part->rows, mm->a + part->p * mm->lda + part->i, mm->lda, rows,
                                part->depth);
         part->a = rows;
         part->lda = part->depth;
     }
-    if (!mm->transpose_b) {
+    if (!mm->packs) {
         multiply_in_place(part);
         return;
     }
-    for (size_t j = 0; j < part->cols; j += mm->sliver)
-        multiply_packed(part, part->j + j, part->cols - j < mm->sliver ? part->cols - j : mm->sliver);
+    for (size_t j = 0; j < part->cols; j += mm->block)
+        multiply_packed(part, j, part->cols - j < mm->block ? part->cols - j : mm->block);
 }
 
 static void run_task(void *arg, size_t index, size_t worker)

@@ -483,9 +483,10 @@ static void run_matmul(const struct matmul_problem *p, float *c)
 
 static void test_matmul(const struct heed_kernels *table)
 {
-    static const size_t sizes[][3] = {{1, 1, 1},    {1, 1, 0},     {3, 5, 2},      {7, 17, 9},     {13, 33, 31},
-                                      {16, 16, 16}, {25, 65, 64},  {6, 64, 300},   {1, 100, 1000}, {50, 3, 4097},
-                                      {97, 63, 40}, {30, 130, 77}, {3, 20, 10000}, {9, 257, 33}};
+    static const size_t sizes[][3] = {{1, 1, 1},      {1, 1, 0},      {3, 5, 2},      {7, 17, 9},     {13, 33, 31},
+                                      {16, 16, 16},   {25, 65, 64},   {6, 64, 300},   {1, 100, 1000}, {50, 3, 4097},
+                                      {97, 63, 40},   {30, 130, 77},  {3, 20, 10000}, {9, 257, 33},   {290, 37, 33},
+                                      {3, 300, 2000}, {261, 20, 2000}};
     double worst = 0.0;
     seed(7);
     begin("%s matmul within its bound", table->name);
