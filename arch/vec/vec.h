@@ -52,5 +52,6 @@
 /* Asks for a cache line, which need not exist. */
 #define HEED_PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
 #define HEED_PREFETCH_L2(p) __builtin_prefetch((p), 0, 2)
+#define HEED_PREFETCH_WRITE(p) __builtin_prefetch((p), 1, 3)
 
 #endif
