@@ -47,6 +47,11 @@ HEED_INLINE vf vf_load_n(const float *p, size_t n, vf fill)
     return _mm256_blendv_ps(fill, _mm256_maskload_ps(p, mask), _mm256_castsi256_ps(mask));
 }
 
+HEED_INLINE vf vf_load_bytes(const unsigned char *p)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+}
+
 HEED_INLINE void vf_store_n(float *p, vf v, size_t n)
 {
     _mm256_maskstore_ps(p, vf_mask_n(n), v);

@@ -45,6 +45,11 @@ HEED_INLINE vf vf_load_n(const float *p, size_t n, vf fill)
     return _mm512_mask_loadu_ps(fill, vf_mask_n(n), p);
 }
 
+HEED_INLINE vf vf_load_bytes(const unsigned char *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
+}
+
 HEED_INLINE void vf_store_n(float *p, vf v, size_t n)
 {
     _mm512_mask_storeu_ps(p, vf_mask_n(n), v);

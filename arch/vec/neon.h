@@ -60,6 +60,13 @@ HEED_INLINE vf vf_load_n(const float *p, size_t n, vf fill)
     return vld1q_f32(lanes);
 }
 
+HEED_INLINE vf vf_load_bytes(const unsigned char *p)
+{
+    uint32_t four;
+    __builtin_memcpy(&four, p, sizeof four);
+    return vcvtq_f32_u32(vmovl_u16(vget_low_u16(vmovl_u8(vcreate_u8(four)))));
+}
+
 HEED_INLINE void vf_store_n(float *p, vf v, size_t n)
 {
     float lanes[4];

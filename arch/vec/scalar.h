@@ -44,6 +44,11 @@ HEED_INLINE vf vf_load_n(const float *p, size_t n, vf fill)
     return n ? *p : fill;
 }
 
+HEED_INLINE vf vf_load_bytes(const unsigned char *p)
+{
+    return (float)*p;
+}
+
 HEED_INLINE void vf_store_n(float *p, vf v, size_t n)
 {
     if (n)

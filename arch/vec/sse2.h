@@ -56,6 +56,14 @@ HEED_INLINE vf vf_load_n(const float *p, size_t n, vf fill)
     return vf_choose(vf_mask_n(n), v, fill);
 }
 
+HEED_INLINE vf vf_load_bytes(const unsigned char *p)
+{
+    int32_t four;
+    __builtin_memcpy(&four, p, sizeof four);
+    __m128i zero = _mm_setzero_si128(), halves = _mm_unpacklo_epi8(_mm_cvtsi32_si128(four), zero);
+    return _mm_cvtepi32_ps(_mm_unpacklo_epi16(halves, zero));
+}
+
 HEED_INLINE void vf_store_n(float *p, vf v, size_t n)
 {
     if (n >= 4) {

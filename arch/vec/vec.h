@@ -9,7 +9,8 @@
  *                   steps of k that b is asked for ahead, or 0. GEMM_BY_LANE: 1 where
  *                   vf_fma_lane(a, lane, b, c) = a[lane] b + c is one instruction
  * Memory            vf_load, vf_store: VF_LEN floats, any alignment. vf_load_n(p, n, fill) and
- *                   vf_store_n(p, v, n): the first n <= VF_LEN lanes; no other byte is touched
+ *                   vf_store_n(p, v, n): the first n <= VF_LEN lanes; no other byte is touched.
+ *                   vf_load_bytes: VF_LEN unsigned bytes as floats
  * Arithmetic        vf_set1 vf_add vf_sub vf_mul vf_div vf_sqrt, all correctly rounded.
  *                   vf_fma(a, b, c) = a b + c: fused, or rounded twice, throughout the table
  * Choice            vf_max(a, b) = a > b ? a : b; vf_min(a, b) = a < b ? a : b; both give b for NaN.
@@ -51,6 +52,6 @@
 /* Asks for a cache line, which need not exist. */
 #define HEED_PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
 #define HEED_PREFETCH_L2(p) __builtin_prefetch((p), 0, 2)
-#define HEED_PREFETCH_WRITE(p) __builtin_prefetch((p), 1, 2)
+#define HEED_PREFETCH_WRITE(p) __builtin_prefetch((p), 1, 3)
 
 #endif
