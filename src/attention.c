@@ -533,6 +533,7 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
     task->k = task->v = heed_panels_in_place(heed_nothing, 0);
     if (dim > 0)
         task->k = heed_panels_packed(run->packed_k + packed_start(run, at, dim), dim);
+    task->k.near = a->by_head && task->keys * dim * sizeof(float) <= a->context->l2 / 2;
     if (a->args.value_dim == 0)
         return;
     if (a->pack_values)
