@@ -87,11 +87,14 @@ struct heed_epilogue {
 
 enum heed_mask_kind { HEED_KIND_UNMASKED, HEED_KIND_ADDITIVE, HEED_KIND_BOOLEAN };
 
-/* A run of query rows of one head of one sequence. */
+/* A run of query rows of one sequence: of one head, or, where there are few, of several heads that share keys and
+ * values, one head's after the other's. What belongs to rows lies *_row apart for the next query, *_head for the next
+ * head. */
 struct heed_attention_task {
     size_t rows, head_dim, value_dim;
-    const float *q; /* [rows], q_row apart */
-    size_t q_row;
+    size_t queries; /* of each head; 0: all rows are of one head */
+    const float *q;
+    size_t q_row, q_head;
     struct heed_panels k; /* element (p, j): component p of key j */
     struct heed_panels v; /* element (j, d): component d of value j */
     const int32_t *pages; /* with page_keys: page number of every page_keys keys, pages being page_floats apart */
@@ -99,25 +102,23 @@ struct heed_attention_task {
     size_t page_floats;
     size_t keys;        /* keys of the sequence; later ones are not read */
     size_t first_block; /* the first key of the first block that any row sees, or of one before */
-    bool causal;        /* row i sees key j only if j <= i + diagonal */
+    bool causal;        /* query i sees key j only if j <= i + diagonal */
     ptrdiff_t diagonal;
-    bool windowed; /* row i sees key j only if j >= i + oldest */
+    bool windowed; /* query i sees key j only if j >= i + oldest */
     ptrdiff_t oldest;
-    bool one_position;           /* rows are heads of one query: i is 0 in the two conditions, and for slopes */
-    ptrdiff_t position;          /* of row 0 among the keys, for slopes */
-    const float *slopes, *sinks; /* or NULL; that of row i is head_row * i further */
-    size_t head_row;             /* 0: rows have one head */
+    ptrdiff_t position;          /* of query 0 among the keys, for slopes */
+    const float *slopes, *sinks; /* [heads], or NULL */
     enum heed_mask_kind mask_kind;
     const void *mask; /* of row 0, key 0 */
-    size_t mask_row;
+    size_t mask_row, mask_head;
     float scale_log2e;
     float cap, cap_slope; /* cap > 0: z = cap tanh(s cap_slope) in place of s scale_log2e */
     float *out;
-    size_t out_row;
+    size_t out_row, out_head;
     float *log_sum; /* or NULL */
-    size_t log_sum_row;
+    size_t log_sum_row, log_sum_head;
     float *map; /* or NULL; map_cols columns, those without weight become 0 */
-    size_t map_row, map_cols;
+    size_t map_row, map_head, map_cols;
     float *scratch; /* heed_attention_scratch() floats */
     float *partial; /* for attention_blocks and attention_fold: heed_attention_partial() floats */
 };
@@ -125,13 +126,13 @@ struct heed_attention_task {
 /* Rows of the highest row tile of any table. */
 #define HEED_ATTENTION_ROWS 28
 
-/* Floats of scratch for a row tile: scores and weights of a key block, the row's output and that of the block, and with
- * a map the references of all blocks. */
-static inline size_t heed_attention_scratch(size_t value_dim, size_t keys, bool map)
+/* Floats of scratch for a row tile: scores and weights of a key block, the row's output and that of the block, with a
+ * map the references of all blocks, and queries of several heads side by side. */
+static inline size_t heed_attention_scratch(size_t head_dim, size_t value_dim, size_t keys, bool map)
 {
     size_t padded = (value_dim + HEED_PANEL - 1) / HEED_PANEL * HEED_PANEL;
     size_t blocks = map ? (keys + HEED_KEY_BLOCK - 1) / HEED_KEY_BLOCK : 0;
-    return HEED_ATTENTION_ROWS * (HEED_KEY_BLOCK + 2 * padded + blocks);
+    return HEED_ATTENTION_ROWS * (HEED_KEY_BLOCK + 2 * padded + blocks + head_dim);
 }
 
 /* Floats of the results of so many key blocks that wait to be folded. */

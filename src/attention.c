@@ -11,6 +11,9 @@
 /* Keys of a task that packs. */
 #define PACK_KEYS 1024
 
+/* Queries up to which heads of a group go together: so that most tasks hold two heads. */
+#define FEW_QUERIES 24
+
 /* Queries from which on it pays to pack values whose rows lie apart, on a page each or in the same sets of a cache. */
 #define MANY_QUERIES 64
 
@@ -32,7 +35,7 @@ struct attention {
     const struct heed_sequences *coming; /* keys that the cache will have got when this runs, or NULL */
     size_t query_rows, key_rows;         /* of all sequences */
     bool pack_values;                    /* rows of v that are no whole panels, or lie apart, are packed too */
-    bool heads_as_rows;                  /* single queries: the heads of a group are the rows of a task */
+    bool heads_as_rows;                  /* few queries: those of all heads of a group are the rows of a task */
     bool by_head;                        /* a task packs one head of k and serves all its queries: see choose_tasks */
     size_t task_rows, task_heads;
     float scale_log2e, cap, cap_slope;
@@ -191,9 +194,16 @@ static size_t rows_of(const struct attention *a, size_t queries)
     return a->heads_as_rows ? heed_times(queries, a->args.n_heads / a->args.n_kv_heads) : queries;
 }
 
+/* Rows of a task: whole heads. */
+static size_t task_rows_of(const struct attention *a, size_t queries)
+{
+    return a->heads_as_rows && queries > 0 ? a->task_rows / queries * queries : a->task_rows;
+}
+
 static size_t tiles_of(const struct attention *a, size_t b)
 {
-    return heed_ceil_div(rows_of(a, heed_sequence_length(&a->queries, b)), a->task_rows);
+    size_t queries = heed_sequence_length(&a->queries, b);
+    return heed_ceil_div(rows_of(a, queries), task_rows_of(a, queries));
 }
 
 /* Tasks, or SIZE_MAX where there are certainly as many as workers. */
@@ -214,14 +224,14 @@ static size_t queries_of_head(const struct attention *a)
     return a->args.n_kv_heads ? heed_times(a->args.seq_q, a->args.n_heads / a->args.n_kv_heads) : 0;
 }
 
-/* Single queries of grouped heads share the pass over their keys; the mean over heads wants all of them in order. Where
+/* A few queries of grouped heads share the pass over their keys; the mean over heads wants all of them in order. Where
  * heads divide evenly over the workers, each packs its own one after the other: what it has packed is still in its
  * second cache when it is used, and needs memory for one head only. */
 static void choose_tasks(struct attention *a)
 {
     const heed_attention_args *args = &a->args;
     bool mean = args->mean_map.data != NULL;
-    a->heads_as_rows = !mean && args->seq_q == 1 && args->n_heads > args->n_kv_heads;
+    a->heads_as_rows = !mean && args->n_heads > args->n_kv_heads && args->seq_q >= 1 && args->seq_q <= FEW_QUERIES;
     a->task_heads = mean ? 1 : a->heads_as_rows ? args->n_kv_heads : args->n_heads;
     a->task_rows = mean ? MEAN_TASK_ROWS : TASK_ROWS;
     a->pack_values = !args->cache && (args->value_dim % HEED_PANEL != 0 ||
@@ -322,9 +332,11 @@ static size_t worker_map_floats(const struct attention *a)
 static size_t worker_floats(const struct attention *a)
 {
     size_t keys = longest_keys(a);
-    if (a->args.value_dim > SIZE_MAX / 256 || keys > SIZE_MAX / 256) /* the sum of a few would wrap */
+    if (a->args.value_dim > SIZE_MAX / 1024 || a->args.head_dim > SIZE_MAX / 1024 ||
+        keys > SIZE_MAX / 1024) /* the sum of a few would wrap */
         return SIZE_MAX;
-    return heed_plus(heed_pad(heed_attention_scratch(a->args.value_dim, keys, wants_map(a))), worker_map_floats(a));
+    return heed_plus(heed_pad(heed_attention_scratch(a->args.head_dim, a->args.value_dim, keys, wants_map(a))),
+                     worker_map_floats(a));
 }
 
 /* Blocks of the longest sequence where they go to different workers, else 0. */
@@ -501,7 +513,8 @@ static void set_mask(struct heed_attention_task *task, const heed_mask *mask, si
         return;
     size_t at = b * mask->batch_stride + h * mask->head_stride + row * mask->row_stride;
     task->mask_kind = (enum heed_mask_kind)mask->type;
-    task->mask_row = task->one_position ? mask->head_stride : mask->row_stride;
+    task->mask_row = mask->row_stride;
+    task->mask_head = mask->head_stride;
     if (mask->type == HEED_MASK_ADDITIVE)
         task->mask = (const float *)mask->data + at;
     else if (mask->type == HEED_MASK_BOOLEAN)
@@ -554,11 +567,12 @@ static void set_pages(struct heed_attention_task *task, const struct attention *
     task->v = heed_panels_in_place(head + cache->page_keys * cache->head_dim, heed_pad(cache->value_dim));
 }
 
-/* One tensor of the caller's from the task's first row on, and how far its rows are apart. */
-static size_t row_start(const struct heed_attention_task *task, const heed_heads *heads, const struct heed_sequences *s,
-                        size_t b, size_t h, size_t row, size_t *step)
+/* One tensor of the caller's from the task's first row on, and how far its rows and heads are apart. */
+static size_t row_start(const heed_heads *heads, const struct heed_sequences *s, size_t b, size_t h, size_t row,
+                        size_t *row_step, size_t *head_step)
 {
-    *step = task->one_position ? heads->head_stride : heads->row_stride;
+    *row_step = heads->row_stride;
+    *head_step = heads->head_stride;
     return heed_head_start(heads, s, b, h) + row * heads->row_stride;
 }
 
@@ -573,12 +587,13 @@ static void set_outputs(struct heed_attention_task *task, const struct attention
                             args->log_sum_exp.row_stride};
     task->out = task->scratch;
     if (args->value_dim > 0)
-        task->out = args->out.data + row_start(task, &out, &a->queries, b, h, row, &task->out_row);
+        task->out = args->out.data + row_start(&out, &a->queries, b, h, row, &task->out_row, &task->out_head);
     task->map_cols = args->seq_kv;
     if (args->map.data)
-        task->map = args->map.data + row_start(task, &map, &padded_rows, b, h, row, &task->map_row);
+        task->map = args->map.data + row_start(&map, &padded_rows, b, h, row, &task->map_row, &task->map_head);
     if (args->log_sum_exp.data)
-        task->log_sum = args->log_sum_exp.data + row_start(task, &sum, &padded_rows, b, h, row, &task->log_sum_row);
+        task->log_sum =
+            args->log_sum_exp.data + row_start(&sum, &padded_rows, b, h, row, &task->log_sum_row, &task->log_sum_head);
 }
 
 /* The rows from `row` on of one head of one sequence, or the heads of its group for one query. */
@@ -593,17 +608,16 @@ static struct heed_attention_task make_task(const struct attention_run *run, siz
         .value_dim = args->value_dim,
         .q = heed_nothing,
         .keys = keys_in_reach(a, b),
-        .one_position = a->heads_as_rows,
+        .queries = a->heads_as_rows ? heed_sequence_length(&a->queries, b) : 0,
         .slopes = args->slopes ? args->slopes + h : NULL,
         .sinks = args->sinks ? args->sinks + h : NULL,
-        .head_row = a->heads_as_rows,
         .scale_log2e = a->scale_log2e,
         .cap = a->cap,
         .cap_slope = a->cap_slope,
         .scratch = run->worker_scratch + worker * run->worker_floats,
     };
     if (args->head_dim > 0)
-        task.q = args->q.data + row_start(&task, &args->q, &a->queries, b, h, row, &task.q_row);
+        task.q = args->q.data + row_start(&args->q, &a->queries, b, h, row, &task.q_row, &task.q_head);
     set_outputs(&task, a, b, h, row);
     struct kv_head kv = {b, h / (args->n_heads / args->n_kv_heads), worker};
     if (args->cache)
@@ -624,11 +638,12 @@ struct place {
 static struct place place_in(const struct attention_run *run, size_t b, size_t unit, size_t tile)
 {
     const struct attention *a = &run->a;
-    size_t group = a->args.n_heads / a->args.n_kv_heads, row = (tile - run->first_tile[b]) * a->task_rows;
-    size_t left = rows_of(a, heed_sequence_length(&a->queries, b)) - row;
-    struct place at = {b, unit, row, left < a->task_rows ? left : a->task_rows};
+    size_t group = a->args.n_heads / a->args.n_kv_heads, queries = heed_sequence_length(&a->queries, b);
+    size_t most = task_rows_of(a, queries), row = (tile - run->first_tile[b]) * most;
+    size_t left = rows_of(a, queries) - row;
+    struct place at = {b, unit, row, left < most ? left : most};
     if (a->heads_as_rows) {
-        at.h = unit * group + row;
+        at.h = unit * group + row / queries;
         at.row = 0;
     }
     return at;

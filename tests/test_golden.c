@@ -238,7 +238,7 @@ static uint64_t golden_attention(const struct heed_kernels *t)
             .map = out + M * DIM,
             .map_row = KEYS,
             .map_cols = KEYS,
-            .scratch = buffer(heed_attention_scratch(DIM, KEYS, true), 0),
+            .scratch = buffer(heed_attention_scratch(DIM, DIM, KEYS, true), 0),
         };
         t->attention(&task);
         hash = hash_floats(hash, M * DIM + M * KEYS, out);
@@ -285,7 +285,7 @@ static void shape_attention(struct shaped_attention *x, int shaping)
         .out_row = DIM,
         .log_sum = x->out + M * DIM,
         .log_sum_row = 1,
-        .scratch = buffer(heed_attention_scratch(DIM, KEYS, true), 0),
+        .scratch = buffer(heed_attention_scratch(DIM, DIM, KEYS, true), 0),
         .partial = x->partial,
     };
     x->task = task;
@@ -356,8 +356,12 @@ static uint64_t golden_attention_fold(const struct heed_kernels *t)
 {
     struct shaped_attention x = random_shaped();
     shape_attention(&x, ALL_SHAPING & ~SOFTCAP);
-    x.task.one_position = true;
-    x.task.head_row = 1;
+    x.task.queries = 1;
+    x.task.q_head = x.task.q_row;
+    x.task.mask_head = x.task.mask_row;
+    x.task.out_head = x.task.out_row;
+    x.task.log_sum_head = x.task.log_sum_row;
+    x.task.map_head = x.task.map_row;
     t->attention_blocks(&x.task, x.task.first_block, 600);
     t->attention_fold(&x.task);
     return hash_of(x.task.rows * (x.task.value_dim + 1), x.out);

@@ -546,8 +546,10 @@ static void shape_attention(struct heed_attention_task *task, const struct atten
         task->cap = 3.0f;
         task->cap_slope = 0.3f;
     }
-    task->one_position = (c->options & 1024) != 0;
-    task->head_row = task->one_position;
+    task->queries = c->options & 1024 ? 1 : 0;
+    task->q_head = task->q_row;
+    task->out_head = task->out_row;
+    task->map_head = task->map_row;
     if (c->options & 512) {
         task->slopes = factors;
         task->sinks = factors + 1;
@@ -558,7 +560,7 @@ static void shape_attention(struct heed_attention_task *task, const struct atten
 static void set_attention_mask(struct heed_attention_task *task, const struct attention_case *c, unsigned char *boolean)
 {
     unsigned kind = c->options >> 2 & 3;
-    task->mask_row = c->keys + (c->options >> 6 & 1);
+    task->mask_head = task->mask_row = c->keys + (c->options >> 6 & 1);
     if (kind == 1) {
         task->mask_kind = HEED_KIND_ADDITIVE;
         task->mask = t.extra.begin;
@@ -623,13 +625,13 @@ static void check_attention(const struct attention_case *c)
     shape_attention(&task, c);
 
     size_t sum_floats = c->options & 512 ? c->rows : 0;
-    size_t scratch = heed_attention_scratch(c->value_dim, c->keys, map_floats > 0);
+    size_t scratch = heed_attention_scratch(c->head_dim, c->value_dim, c->keys, map_floats > 0);
     float *out = prepare(out_floats + map_floats + sum_floats, at_end);
     task.scratch = arena_place(&t.extra, scratch, 1);
     task.out = out;
     task.map = map_floats ? out + out_floats : NULL;
     task.log_sum = sum_floats ? out + out_floats + map_floats : NULL;
-    task.log_sum_row = 1;
+    task.log_sum_row = task.log_sum_head = 1;
     t.table->attention(&task);
     task.out = t.want;
     task.map = map_floats ? t.want + out_floats : NULL;
