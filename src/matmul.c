@@ -76,14 +76,18 @@ static size_t scratch_parts(const struct heed_context *context, const struct mat
     return heed_scratch_part(heed_times(heed_workers_of(context, mm->cut.tasks), mm->worker_floats), sizeof(float));
 }
 
-/* As if an old c were read, so that a workspace serves every alpha and beta. */
+/* A workspace serves every alpha and beta, of which some do not let k be split: fewer columns of a longer k. */
 static size_t most_scratch_parts(const struct heed_context *context, const struct matmul *given)
 {
-    struct matmul mm = *given;
-    mm.epilogue.beta = 1.0f;
-    if (mm.m > 0 && mm.n > 0)
+    size_t most = 0;
+    for (int old_c = 0; old_c < 2 && given->m > 0 && given->n > 0; old_c++) {
+        struct matmul mm = *given;
+        mm.epilogue.beta = (float)old_c;
         plan(context, &mm);
-    return scratch_parts(context, &mm);
+        size_t parts = scratch_parts(context, &mm);
+        most = parts > most ? parts : most;
+    }
+    return most;
 }
 
 static heed_status check_transpose(heed_transpose transpose)

@@ -892,6 +892,34 @@ static void test_last_worker(const struct heed_kernels *table)
     heed_context_destroy(context);
 }
 
+/* A workspace as large as the query says serves a product that k is split for and one that it is not. */
+static void test_split_workspace(const struct heed_kernels *table)
+{
+    enum { M = 30, N = 330, DEPTH = 2100 };
+    heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
+    heed_context *context;
+    o.executor = HEED_EXECUTOR_SERIAL;
+    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
+    float *a = buffer(M * DEPTH, 1), *b = buffer(N * DEPTH, 2), *want = buffer(M * N, 3), *c = buffer(M * N, 3);
+    fill_uniform(a, M * DEPTH, -1.0f, 1.0f);
+    fill_uniform(b, N * DEPTH, -1.0f, 1.0f);
+    size_t bytes = 0;
+    CHECK(heed_matmul_workspace(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, M, N, DEPTH, &bytes) == HEED_OK);
+    heed_workspace workspace = {buffer(bytes / sizeof(float), 0), bytes};
+    for (int old_c = 0; old_c < 2; old_c++) {
+        fill_uniform(c, M * N, -1.0f, 1.0f);
+        memcpy(want, c, M * N * sizeof *c);
+        ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, M, N, DEPTH, 1.0f, a, DEPTH, b, DEPTH, (float)old_c,
+                       c, N, &workspace),
+           "in a workspace");
+        ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, M, N, DEPTH, 1.0f, a, DEPTH, b, DEPTH, (float)old_c,
+                       want, N, NULL),
+           "without");
+        check_same(M, N, c, N, want, N, "matmul in a workspace");
+    }
+    heed_context_destroy(context);
+}
+
 /* What a layer passes on to its attention; kind 0 leaves the defaults. */
 static void shape_attention(heed_encoder_layer *layer, int kind)
 {
@@ -941,6 +969,7 @@ static void test_composition(const struct heed_kernels *table, const heed_contex
     test_gated(context, x);
     test_residual_in_place(context);
     test_last_worker(table);
+    test_split_workspace(table);
     release_all();
     end();
 }
