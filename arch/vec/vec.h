@@ -14,8 +14,9 @@
  * Arithmetic        vf_set1 vf_add vf_sub vf_mul vf_div vf_sqrt, all correctly rounded.
  *                   vf_fma(a, b, c) = a b + c: fused, or rounded twice, throughout the table
  * Choice            vf_max(a, b) = a > b ? a : b; vf_min(a, b) = a < b ? a : b; both give b for NaN.
- *                   vf_select_less(a, b, x, y) = a < b ? x : y. vf_minus_abs(x) = -|x|. vf_keep_n(v, n): lanes from n
- * on +0 Scaling           vf_scale2_above(p, n, x, low) = +0 where x < low, else p 2^(n >> 1) 2^(n - (n >> 1)), n
+ *                   vf_select_less(a, b, x, y) = a < b ? x : y. vf_minus_abs(x) = -|x|. vf_keep_n(v, n): lanes
+ *                   from n on +0
+ * Scaling           vf_scale2_above(p, n, x, low) = +0 where x < low, else p 2^(n >> 1) 2^(n - (n >> 1)), n
  *                   integral, |n| <= 252, or p NaN
  *                   vf_scale2_normal_above(p, n, x, low): the same for -126 <= n <= 127 wherever x >= low
  * Across lanes      vf_fold_add, vf_fold_max: halves onto halves, down to one float. vf_first: lane 0.
