@@ -615,9 +615,10 @@ typedef struct heed_attention_args {
  * (the last only without a sink, and with -inf in log_sum_exp); a softcap makes infinite scores finite. Outputs overlap
  * no input and not each other. map columns from the sequence's own number of keys on are set to 0. The canonical order
  * (blocks of 256 keys, base-2 weights) and the bound are in doc/design.md. Workspace: packed keys, and values where
- * value_dim is no multiple of 16, but for a cache; for each thread 16 rows of a key block and of the output, with
- * mean_map and no map also of seq_kv; and where there are fewer runs of query rows than threads, for each of those rows
- * value_dim + 16 floats for every 256 keys. */
+ * value_dim is no multiple of 16, or v.row_stride is larger and 64 queries or more meet a head, but for a cache: of one
+ * head for each thread where heads divide evenly over the threads or are 8 times as many, else of all heads; for each
+ * thread 28 rows of a key block, of q and twice of the output, with mean_map and no map also of seq_kv; and where there
+ * are fewer runs of query rows than threads, for each of those rows value_dim + 16 floats for every 256 keys. */
 HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
                                     const heed_workspace *workspace);
 HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,
@@ -816,7 +817,8 @@ typedef struct heed_encoder_args {
  * y overlaps no input but x. Bits as the operators it is made of.
  * With a cache in every layer (in some of them: HEED_ERR_NULL; one in two layers: HEED_ERR_OVERLAP) the tokens go on
  * from those of earlier calls, as in heed_mha: a stack with HEED_CAUSAL_BOTTOM_RIGHT is a decoder that may be run
- * token by token, with the bits of one call for all. */
+ * token by token, with the bits of one call for all. That a layer's cache overlaps no other layer's weights or cache is
+ * the caller's to see to: only operands of the same layer are compared. */
 HEED_API heed_status heed_encoder(const heed_context *context, size_t n_layers, const heed_encoder_layer *layers,
                                   const heed_encoder_args *args, const heed_workspace *workspace);
 HEED_API heed_status heed_encoder_workspace(const heed_context *context, size_t n_layers,

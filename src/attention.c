@@ -113,11 +113,8 @@ static size_t key_count(const struct attention *a, size_t b)
 /* Sequence b's keys up to the last one that any of its queries may see. */
 static size_t keys_in_reach(const struct attention *a, size_t b)
 {
-    size_t keys = key_count(a, b);
-    if (a->args.causal != HEED_CAUSAL_TOP_LEFT)
-        return keys;
-    size_t queries = heed_sequence_length(&a->queries, b);
-    return queries < keys ? queries : keys;
+    size_t keys = key_count(a, b), queries = heed_sequence_length(&a->queries, b);
+    return queries == 0 || (a->args.causal == HEED_CAUSAL_TOP_LEFT && queries < keys) ? queries : keys;
 }
 
 /* The first one. */

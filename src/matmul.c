@@ -45,8 +45,8 @@ static size_t whole_lines(size_t floats)
     return heed_scratch_part(floats, sizeof(float)) / sizeof(float);
 }
 
-/* Depends on sizes, the context and beta only; no split of k needs most scratch. A packed block of b has half of L2,
- * and a block of a, in whole tiles, a quarter. */
+/* Depends on sizes, the context and beta only. A packed block of b has half of L2, and a block of a, in whole tiles, a
+ * quarter. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
     size_t parts = mm->epilogue.beta == 0.0f ? heed_ceil_div(mm->k, MOST_K) : 1, mr = context->kernels->mr;

@@ -892,10 +892,12 @@ static void test_last_worker(const struct heed_kernels *table)
     heed_context_destroy(context);
 }
 
-/* A workspace as large as the query says serves a product that k is split for and one that it is not. */
+/* A workspace as large as the query says serves a product that k is split for and one that it is not, whatever the
+ * second cache holds. */
 static void test_split_workspace(const struct heed_kernels *table)
 {
-    enum { M = 30, N = 330, DEPTH = 2100 };
+    enum { M = 32, N = 330, DEPTH = 2100 };
+    static const size_t depths[] = {1025, 2100};
     heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
     heed_context *context;
     o.executor = HEED_EXECUTOR_SERIAL;
@@ -903,21 +905,49 @@ static void test_split_workspace(const struct heed_kernels *table)
     float *a = buffer(M * DEPTH, 1), *b = buffer(N * DEPTH, 2), *want = buffer(M * N, 3), *c = buffer(M * N, 3);
     fill_uniform(a, M * DEPTH, -1.0f, 1.0f);
     fill_uniform(b, N * DEPTH, -1.0f, 1.0f);
-    size_t bytes = 0;
-    CHECK(heed_matmul_workspace(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, M, N, DEPTH, &bytes) == HEED_OK);
-    heed_workspace workspace = {buffer(bytes / sizeof(float), 0), bytes};
-    for (int old_c = 0; old_c < 2; old_c++) {
-        fill_uniform(c, M * N, -1.0f, 1.0f);
-        memcpy(want, c, M * N * sizeof *c);
-        ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, M, N, DEPTH, 1.0f, a, DEPTH, b, DEPTH, (float)old_c,
-                       c, N, &workspace),
-           "in a workspace");
-        ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, M, N, DEPTH, 1.0f, a, DEPTH, b, DEPTH, (float)old_c,
-                       want, N, NULL),
-           "without");
-        check_same(M, N, c, N, want, N, "matmul in a workspace");
-    }
+    for (size_t d = 0; d < COUNT(depths); d++)
+        for (context->l2 = 256 * 1024; context->l2 <= 2048 * 1024; context->l2 *= 2) {
+            size_t k = depths[d], n = k < DEPTH ? 64 : N, bytes = 0;
+            CHECK(heed_matmul_workspace(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, M, n, k, &bytes) == HEED_OK);
+            heed_workspace workspace = {buffer(bytes / sizeof(float), 0), bytes};
+            ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, M, n, k, 1.0f, a, k, b, k, 0.0f, c, n,
+                           &workspace),
+               "in a workspace");
+            ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, M, n, k, 1.0f, a, k, b, k, 0.0f, want, n, NULL),
+               "without");
+            check_same(M, n, c, n, want, n, "matmul in a workspace");
+        }
     heed_context_destroy(context);
+}
+
+/* The second sequence's keys and values lie in the guard page. */
+static void test_sequence_without_queries(const heed_context *context)
+{
+    enum { SEEN = 64, DIM = 16 };
+    static const size_t q_offsets[] = {0, 1, 1}, kv_offsets[] = {0, SEEN, 2 * SEEN};
+    static const heed_causal kinds[] = {HEED_CAUSAL_NONE, HEED_CAUSAL_TOP_LEFT, HEED_CAUSAL_BOTTOM_RIGHT};
+    float *q = buffer(DIM, 1), *k = guarded(SEEN * DIM, 1), *v = guarded(SEEN * DIM, 1), out[DIM], want[DIM];
+    fill_uniform(q, DIM, -1.0f, 1.0f);
+    fill_uniform(k, SEEN * DIM, -1.0f, 1.0f);
+    fill_uniform(v, SEEN * DIM, -1.0f, 1.0f);
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        heed_attention_args args = HEED_ATTENTION_ARGS_INIT;
+        args.n_heads = args.n_kv_heads = args.seq_q = args.batch = 1;
+        args.seq_kv = SEEN;
+        args.head_dim = args.value_dim = DIM;
+        args.causal = kinds[i];
+        args.q = (heed_heads){q, DIM, DIM, DIM};
+        args.k = (heed_heads){k, SEEN * DIM, SEEN * DIM, DIM};
+        args.v = (heed_heads){v, SEEN * DIM, SEEN * DIM, DIM};
+        args.out = (heed_heads_out){want, DIM, DIM, DIM};
+        ok(heed_attention(context, &args, NULL), "one sequence");
+        args.batch = 2;
+        args.q_offsets = q_offsets;
+        args.kv_offsets = kv_offsets;
+        args.out.data = out;
+        ok(heed_attention(context, &args, NULL), "beside one without queries");
+        check_same(1, DIM, out, DIM, want, DIM, "attention beside a sequence without queries");
+    }
 }
 
 /* What a layer passes on to its attention; kind 0 leaves the defaults. */
@@ -970,6 +1000,7 @@ static void test_composition(const struct heed_kernels *table, const heed_contex
     test_residual_in_place(context);
     test_last_worker(table);
     test_split_workspace(table);
+    test_sequence_without_queries(context);
     release_all();
     end();
 }
