@@ -222,6 +222,9 @@ struct heed_cut {
     size_t rows, cols, depth, row_blocks, tasks;
 };
 
+/* Steps of k at once, in whole panels, where c may hold the sums meanwhile. */
+size_t heed_split_depth(size_t k);
+
 /* Columns of a tile where m rows are multiplied, in whole panels; m >= 1. */
 size_t heed_sliver(const struct heed_kernels *kernels, size_t m);
 

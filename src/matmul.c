@@ -11,9 +11,6 @@
 #define SMALL_FLOATS 4096
 #define SMALL_ROWS 256
 
-/* Steps of k at once, where c may hold sums meanwhile. */
-#define MOST_K 1024
-
 /* Rows up to which b is read in place. */
 #define IN_PLACE_ROWS 256
 
@@ -49,9 +46,9 @@ static size_t whole_lines(size_t floats)
  * quarter. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
-    size_t parts = mm->epilogue.beta == 0.0f ? heed_ceil_div(mm->k, MOST_K) : 1, mr = context->kernels->mr;
+    size_t mr = context->kernels->mr;
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
-    mm->cut.depth = parts > 1 ? heed_pad(heed_ceil_div(mm->k, parts)) : mm->k;
+    mm->cut.depth = mm->epilogue.beta == 0.0f ? heed_split_depth(mm->k) : mm->k;
     heed_cut(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
     mm->packs = mm->transpose_b || mm->cut.rows > IN_PLACE_ROWS;
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;

@@ -19,6 +19,12 @@ struct plan {
     struct heed_cut cut;
 };
 
+size_t heed_split_depth(size_t k)
+{
+    size_t parts = heed_ceil_div(k, MOST_K);
+    return parts > 1 ? heed_pad(heed_ceil_div(k, parts)) : k;
+}
+
 size_t heed_sliver(const struct heed_kernels *kernels, size_t m)
 {
     size_t tiles = heed_row_tiles(m, kernels->mr, kernels->tallest, kernels->tile_cols);
@@ -103,8 +109,7 @@ static size_t block_depth(const struct heed_kernels *kernels, const struct heed_
                      product->epilogue.kind == HEED_EPILOGUE_GATED;
     if (once || c_is_read)
         return product->k ? product->k : 1;
-    size_t parts = heed_ceil_div(product->k, MOST_K);
-    return heed_ceil_div(heed_ceil_div(product->k, parts), HEED_PANEL) * HEED_PANEL;
+    return heed_split_depth(product->k);
 }
 
 /* Rows of a block whose part of a stays in a quarter of L2 while all slivers of b pass by, in whole tiles. */
