@@ -26,6 +26,9 @@
  * translations of addresses and strides that share cache sets, once b has left L1. */
 #define HEED_COPIED_ROWS 32
 
+/* A b of so many columns, packed, is no wider for a tile than one in place. */
+#define HEED_NARROW_COLS 256
+
 /* Keys that attention reduces from zero before it folds the result into the row. */
 #define HEED_KEY_BLOCK 256
 
@@ -35,9 +38,9 @@
 struct heed_panels {
     const float *data;
     size_t row, panel;
-    float *copy; /* or NULL: room for k x min(n, 128) floats, n in whole panels, to pack b in place */
-    bool more;   /* a hint: the columns after the last are wanted next */
-    bool near;   /* a hint: all of it is in L2, which saves looking ahead */
+    float *copy;       /* or NULL: room for k x min(n, 128) floats, n in whole panels, to pack b in place */
+    const float *next; /* a hint: what is wanted after the last column, laid out alike; or NULL */
+    bool near;         /* a hint: all of it is in L2, which saves looking ahead */
 };
 
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
@@ -54,13 +57,13 @@ static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const u
 
 static inline struct heed_panels heed_panels_packed(const float *data, size_t k)
 {
-    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, false, false};
+    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, NULL, false};
     return panels;
 }
 
 static inline struct heed_panels heed_panels_in_place(const float *data, size_t row)
 {
-    struct heed_panels panels = {data, row, HEED_PANEL, NULL, false, false};
+    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false};
     return panels;
 }
 
@@ -246,6 +249,7 @@ struct heed_kernels {
     const char *name;
     bool fused;                     /* class of bits */
     size_t mr;                      /* rows of a tile of the micro-kernel where there are many */
+    size_t narrow_mr;               /* and b is in place, gated, or has up to HEED_NARROW_COLS columns */
     size_t tallest;                 /* most rows of a tile */
     const unsigned char *tile_cols; /* [tallest] columns of a tile of 1, 2, ... rows */
     HEED_KERNELS(HEED_KERNEL_FIELD)

@@ -49,16 +49,18 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     size_t mr = context->kernels->mr;
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
     mm->cut.depth = mm->epilogue.beta == 0.0f ? heed_split_depth(mm->k) : mm->k;
-    heed_cut(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
     mm->packs = mm->transpose_b || mm->cut.rows > IN_PLACE_ROWS;
+    size_t sliver = mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, !mm->packs);
+    heed_cut(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;
-    size_t sliver = heed_sliver(mm->kernels, mm->cut.rows), rows = l2_rows / 4 / mr * mr;
+    size_t rows = l2_rows / 4 / mr * mr;
     mm->block_rows = rows < LEAST_ROWS * 2 ? LEAST_ROWS * 2 / mr * mr : rows;
-    mm->block = l2_rows / 2 < sliver ? sliver : l2_rows / 2 / sliver * sliver;
+    size_t most = l2_rows / 2 < sliver ? sliver : l2_rows / 2 / HEED_PANEL * HEED_PANEL;
+    mm->block = heed_pad(heed_ceil_div(mm->cut.cols, heed_ceil_div(mm->cut.cols, most)));
     if (mm->packs)
         cols = mm->block;
     else if (mm->cut.rows >= HEED_COPIED_ROWS)
-        cols = sliver;
+        cols = heed_sliver(mm->kernels, mm->cut.rows, true);
     cols = cols < heed_pad(mm->n) ? cols : heed_pad(mm->n);
     mm->packed_floats = whole_lines(heed_times(cols, mm->cut.depth));
     mm->worker_floats =

@@ -25,9 +25,9 @@ size_t heed_split_depth(size_t k)
     return parts > 1 ? heed_pad(heed_ceil_div(k, parts)) : k;
 }
 
-size_t heed_sliver(const struct heed_kernels *kernels, size_t m)
+size_t heed_sliver(const struct heed_kernels *kernels, size_t m, bool narrow)
 {
-    size_t tiles = heed_row_tiles(m, kernels->mr, kernels->tallest, kernels->tile_cols);
+    size_t tiles = heed_row_tiles(m, narrow ? kernels->narrow_mr : kernels->mr, kernels->tallest, kernels->tile_cols);
     return heed_pad(kernels->tile_cols[heed_ceil_div(m, tiles) - 1]);
 }
 
@@ -39,9 +39,9 @@ void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, 
     if (workers > 1) {
         double work = (double)m * (double)n * (double)k / TASK_WORK;
         size_t target = work < (double)(4 * workers) ? (size_t)work : 4 * workers;
-        size_t sliver = heed_sliver(context->kernels, m), slivers = heed_ceil_div(n, sliver);
+        size_t slivers = heed_ceil_div(n, cut->sliver);
         target = target < workers ? workers : target;
-        cut->cols = heed_ceil_div(slivers, slivers < target ? slivers : target) * sliver;
+        cut->cols = heed_ceil_div(slivers, slivers < target ? slivers : target) * cut->sliver;
         size_t rows = heed_ceil_div(m, heed_ceil_div(target, heed_ceil_div(n, cut->cols)));
         rows = rows < least_rows ? least_rows : rows;
         if (rows < cut->rows)
@@ -72,8 +72,12 @@ static void run_part(const struct plan *plan, size_t i, size_t j, size_t p, size
     size_t depth = product->k - p < plan->cut.depth ? product->k - p : plan->cut.depth;
     struct heed_panels b = product->b;
     struct heed_epilogue epilogue = product->epilogue;
-    b.data += j / HEED_PANEL * panels_per_column(product) * b.panel + p * b.row;
-    b.more = j + cols < product->n;
+    size_t panels = panels_per_column(product);
+    b.data += j / HEED_PANEL * panels * b.panel + p * b.row;
+    if (p + depth < product->k)
+        b.next = b.data + depth * b.row;
+    else if (j + cols < product->n)
+        b.next = product->b.data + (j + cols) / HEED_PANEL * panels * b.panel;
     if (p + depth < product->k)
         epilogue = (struct heed_epilogue){.kind = HEED_EPILOGUE_STORE};
     epilogue.accumulate = p > 0;
@@ -138,6 +142,7 @@ void heed_product_run(const struct heed_context *context, const struct heed_prod
     struct plan plan = {.kernels = context->kernels, .product = product};
     plan.cut.depth = block_depth(plan.kernels, product);
     plan.cut.rows = block_rows(context, product->m, plan.cut.depth);
+    plan.cut.sliver = heed_sliver(plan.kernels, product->m, product->epilogue.kind == HEED_EPILOGUE_GATED);
     heed_cut(context, product->m, product->n, product->k, LEAST_ROWS, &plan.cut);
     double share = ((double)product->n * (double)panels_per_column(product) / (double)heed_workers(context) +
                     (double)plan.cut.rows) *

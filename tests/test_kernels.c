@@ -166,6 +166,11 @@ static void sweep_gemm_sizes(void)
         for (size_t k = 0; k <= most_k; k += step(1, 5), kind++)
             check_gemm(
                 &(struct gemm_case){1 + kind % (t.table->tallest + 1), n, k, kind % 3, kind % 2, 0, 0, kind & 1, kind});
+    static const size_t past_narrow[] = {1, 16, 17, 32, 48, 64, 80, 83};
+    for (size_t m = 0; m <= 3 * t.table->mr + 1; m++)
+        for (size_t i = 0; i < sizeof past_narrow / sizeof *past_narrow; i++, kind++)
+            check_gemm(
+                &(struct gemm_case){m, HEED_NARROW_COLS + past_narrow[i], 5, kind % 4, kind % 5, 0, 0, kind & 1, kind});
     static const size_t edges[] = {255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 4095, 4096, 4097};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         check_gemm(&(struct gemm_case){t.table->mr + 1, 17, edges[i], 0, 1, 0, 0, 1, (unsigned)i});

@@ -12,6 +12,7 @@ typedef __m256 vf;
 #define VF_EACH 2
 #define VF_FUSED 1
 #define GEMM_MR 6
+#define GEMM_NARROW_MR 6
 #define GEMM_TALLEST 6
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 2

@@ -12,7 +12,8 @@ typedef __m512 vf;
 #define VF_LEN 16
 #define VF_EACH 4
 #define VF_FUSED 1
-#define GEMM_MR 6
+#define GEMM_MR 8
+#define GEMM_NARROW_MR 6
 #define GEMM_TALLEST 9
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 1

@@ -24,6 +24,7 @@ typedef float32x4_t vf;
 #if defined(__arm__)
 /* 6 x 8: 12 accumulators, 2 vectors of b and a factor in 16 registers; its multiply-add takes no lane. */
 #define GEMM_MR 6
+#define GEMM_NARROW_MR 6
 #define GEMM_TALLEST 6
 #define GEMM_BY_LANE 0
 #define GEMM_TILES(X) X(1, 8) X(2, 4) X(3, 4) X(4, 2) X(5, 2) X(6, 2)
@@ -31,6 +32,7 @@ typedef float32x4_t vf;
 /* 7 x 8: 14 accumulators, 7 vectors of a and 2 of b in 32 registers; with 8 rows gcc moves registers to
  * and fro, which costs 13 %. */
 #define GEMM_MR 7
+#define GEMM_NARROW_MR 7
 #define GEMM_TALLEST 7
 #define GEMM_BY_LANE 1
 #define GEMM_TILES(X) X(1, 8) X(2, 8) X(3, 4) X(4, 4) X(5, 4) X(6, 2) X(7, 2)

@@ -10,6 +10,7 @@ typedef float vf;
 #define VF_LEN 1
 #define VF_EACH 1
 #define GEMM_MR 4
+#define GEMM_NARROW_MR 4
 #define GEMM_TALLEST 4
 #define GEMM_WIDEST 4
 #define GEMM_NARROWEST 4

@@ -12,6 +12,7 @@ typedef __m128 vf;
 #define VF_EACH 2
 #define VF_FUSED 0
 #define GEMM_MR 3
+#define GEMM_NARROW_MR 3
 #define GEMM_TALLEST 3
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 4
