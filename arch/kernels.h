@@ -211,7 +211,7 @@ struct heed_rotary_task {
  * vexp          y = exp(x); for the tests, which hold it to all floats
  * vlog          y = log(x); for the tests
  * vtanh         y = tanh(x); for the tests
- * vexp2         y = 2^x for x <= 1, +0 below -126: attention's weight function; for the tests */
+ * vexp2         y = 2^x for x <= 1, +0 below -100: attention's weight function; for the tests */
 #define HEED_KERNELS(X)                                                                                                \
     X(void, gemm,                                                                                                      \
       (size_t m, size_t n, size_t k, const float *a, size_t lda, const struct heed_panels *b, float *c, size_t ldc,    \

@@ -30,7 +30,7 @@ static double exact_exp(double x)
 
 static double exact_exp2(double x)
 {
-    return x < -126.0 ? 0.0 : exp2(x);
+    return x < -100.0 ? 0.0 : exp2(x);
 }
 
 static double exact_gelu_erf(double x)

@@ -15,6 +15,9 @@
 
 #define TINY 0x1p-149
 
+/* Weights and factors below 2^-100 are dropped; times 8 for both kinds and the division by their sum. */
+#define DROPPED 0x1p-97
+
 /* Relative error of attention's 2^t (arch/kernels/exp.inc). */
 static const double exp2_error = 2.08e-7; /* 2^-22.2 */
 
@@ -639,13 +642,13 @@ static void weigh_row(struct attention_row *row)
     row->log_sum_error = row->blocks > 0.0 ? SECOND_ORDER * (row->mean_epsilon / (1.0 - row->mean_epsilon) +
                                                              gamma_of(reduction_depth(block) + 2.0 * row->blocks + 1) +
                                                              4.0 * UNIT * log(sum) + UNIT * fabs(row->log_sum)) +
-                                                 (double)row->keys * 0x1p-123
+                                                 (double)row->keys * DROPPED
                                            : 0.0;
 }
 
 /* With weights w (1 + epsilon): |out' - out| <= sum w epsilon |v - out| / (1 - mean epsilon). The sums
  * add g(keys of a block + 2 folds) of sum w |v| and g(depth + 2 folds) of |out|, the reciprocal and the last
- * product 2 u. A weight or factor below 2^-126 is dropped, perhaps once of each kind. */
+ * product 2 u. A weight or factor below 2^-100 is dropped, perhaps once of each kind. */
 static void mix_values(const struct attention_row *row, size_t dim, const double *v, const double *dv, double *out,
                        double *error)
 {
@@ -666,7 +669,7 @@ static void mix_values(const struct attention_row *row, size_t dim, const double
                 size += row->weight[j] * (fabs(value) + moved);
                 carried += row->weight[j] * moved;
             }
-            dropped += 0x1p-123 * (fabs(value) + fabs(out[d])) + TINY;
+            dropped += DROPPED * (fabs(value) + fabs(out[d])) + TINY;
         }
         if (row->blocks > 0.0)
             error[d] = SECOND_ORDER * (drift / (1.0 - row->mean_epsilon) + gamma_of((double)block + folds + 1) * size +
@@ -687,7 +690,7 @@ static void map_row(const struct attention_row *row, size_t cols, double *map, d
         if (j >= row->keys || row->z[j] == -INFINITY)
             continue;
         map[j] = row->weight[j];
-        error[j] = SECOND_ORDER * map[j] * (row->epsilon[j] + common) + 0x1p-123;
+        error[j] = SECOND_ORDER * map[j] * (row->epsilon[j] + common) + DROPPED;
     }
 }
 
