@@ -456,8 +456,9 @@ static void pack_values(const struct attention_run *run, struct kv_head at, size
     size_t dim = a->args.value_dim, keys = keys_in_reach(a, at.b), row = a->args.v.row_stride;
     const float *src = a->args.v.data + heed_head_start(&a->args.v, &a->keys, at.b, at.h) + first * row;
     float *dst = run->packed_v + packed_start(run, at, heed_pad(dim)) + first * HEED_PANEL;
-    for (size_t d = 0; d < dim; d += HEED_PANEL)
-        a->context->kernels->pack(false, dim - d < HEED_PANEL ? dim - d : HEED_PANEL, n, src + d, row, dst + d * keys);
+    size_t step = n == keys ? dim : HEED_PANEL; /* all panels at once, unless they are longer than what is packed */
+    for (size_t d = 0; d < dim; d += step)
+        a->context->kernels->pack(false, dim - d < step ? dim - d : step, n, src + d, row, dst + d * keys);
 }
 
 static size_t pack_parts(const struct attention *a)
