@@ -26,7 +26,8 @@
  * translations of addresses and strides that share cache sets, once b has left L1. */
 #define HEED_COPIED_ROWS 32
 
-/* A b of so many columns, packed, is no wider for a tile than one in place. */
+/* Up to so many columns of a packed b are multiplied by the tiles that suit one in place: what is left over beside the
+ * wide ones weighs more. */
 #define HEED_NARROW_COLS 256
 
 /* Keys that attention reduces from zero before it folds the result into the row. */

@@ -31,7 +31,7 @@ size_t heed_sliver(const struct heed_kernels *kernels, size_t m, bool narrow)
     return heed_pad(kernels->tile_cols[heed_ceil_div(m, tiles) - 1]);
 }
 
-/* Columns first, so that each worker reads its own part of b, and that part only; then rows. */
+/* Columns first, as many for each worker, so that it reads its own part of b, and that part only; then rows. */
 void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows, struct heed_cut *cut)
 {
     size_t workers = heed_workers(context), mr = context->kernels->mr;
@@ -39,9 +39,10 @@ void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, 
     if (workers > 1) {
         double work = (double)m * (double)n * (double)k / TASK_WORK;
         size_t target = work < (double)(4 * workers) ? (size_t)work : 4 * workers;
-        size_t slivers = heed_ceil_div(n, cut->sliver);
         target = target < workers ? workers : target;
-        cut->cols = heed_ceil_div(slivers, slivers < target ? slivers : target) * cut->sliver;
+        size_t slivers = heed_ceil_div(n, cut->sliver), parts = slivers < target ? slivers : target;
+        parts = parts > workers ? parts / workers * workers : parts;
+        cut->cols = heed_pad(heed_ceil_div(n, parts));
         size_t rows = heed_ceil_div(m, heed_ceil_div(target, heed_ceil_div(n, cut->cols)));
         rows = rows < least_rows ? least_rows : rows;
         if (rows < cut->rows)
