@@ -544,7 +544,6 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
     task->k = task->v = heed_panels_in_place(heed_nothing, 0);
     if (dim > 0)
         task->k = heed_panels_packed(run->packed_k + packed_start(run, at, dim), dim);
-    task->k.near = a->by_head && task->keys * dim * sizeof(float) <= a->context->l2 / 2;
     if (a->args.value_dim == 0)
         return;
     if (a->pack_values)
@@ -552,6 +551,8 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
     else if (task->keys > 0)
         task->v = heed_panels_in_place(a->args.v.data + heed_head_start(&a->args.v, &a->keys, at.b, at.h),
                                        a->args.v.row_stride);
+    task->k.near = task->v.near =
+        a->by_head && (double)task->keys * (double)(dim + padded) * sizeof(float) <= 0.75 * (double)a->context->l2;
 }
 
 static void set_pages(struct heed_attention_task *task, const struct attention *a, size_t b, size_t kv_head)
