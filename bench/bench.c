@@ -50,6 +50,8 @@ static const char help[] =
     "  --impl LIST      of heed, unfused, openblas, blis, mkl, onednn, torch, onnxruntime. Default: all that are\n"
     "                   installed, the others only with heed's default --isa, because they choose their own\n"
     "  --library NAME=PATH  the shared library of openblas, blis, mkl or onednn (version 3)\n"
+    "  --loop LOOP      of heed's attention and decode: auto (default), heads, rows or keys; heed chooses where the\n"
+    "                   shape or the threads rule it out\n"
     "  --python PATH    an interpreter that has PyTorch or ONNX Runtime (with onnx and numpy)\n"
     "  --seconds T      for each shape, less where medians are steady sooner (default 1)\n"
     "  --worst N        lists heed's N worst shapes against the limit and the best of the others (default 0,\n"
@@ -77,6 +79,7 @@ struct options {
     bool worst_said;
     uint64_t seed;
     bool seeded;
+    const char *loop; /* its name, if it was said */
     const char *csv;
 };
 
@@ -227,6 +230,23 @@ static bool set_library(struct options *o, char *text)
     return no_library("--library", text);
 }
 
+static bool set_loop(struct options *o, const char *text)
+{
+    static const char *const loops[] = {
+        [HEED_ATTENTION_LOOP_AUTO] = "auto",
+        [HEED_ATTENTION_LOOP_HEADS] = "heads",
+        [HEED_ATTENTION_LOOP_ROWS] = "rows",
+        [HEED_ATTENTION_LOOP_KEYS] = "keys",
+    };
+    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
+        if (strcmp(loops[i], text) == 0) {
+            o->plan.loop = (heed_attention_loop)i;
+            o->loop = loops[i];
+            return true;
+        }
+    return bad("--loop", text, "expected auto, heads, rows or keys");
+}
+
 static bool set_python(struct options *o, const char *path)
 {
     for (size_t i = 0; library_at(i); i++)
@@ -322,6 +342,7 @@ enum {
     OPTION_ISA,
     OPTION_IMPL,
     OPTION_LIBRARY,
+    OPTION_LOOP,
     OPTION_PYTHON,
     OPTION_SECONDS,
     OPTION_WORST,
@@ -330,14 +351,21 @@ enum {
     OPTION_VERSION
 };
 
-static const struct option long_options[] = {
-    {"shape", required_argument, NULL, OPTION_SHAPE},     {"random", required_argument, NULL, OPTION_RANDOM},
-    {"seed", required_argument, NULL, OPTION_SEED},       {"threads", required_argument, NULL, OPTION_THREADS},
-    {"isa", required_argument, NULL, OPTION_ISA},         {"impl", required_argument, NULL, OPTION_IMPL},
-    {"library", required_argument, NULL, OPTION_LIBRARY}, {"python", required_argument, NULL, OPTION_PYTHON},
-    {"seconds", required_argument, NULL, OPTION_SECONDS}, {"worst", required_argument, NULL, OPTION_WORST},
-    {"csv", required_argument, NULL, OPTION_CSV},         {"help", no_argument, NULL, OPTION_HELP},
-    {"version", no_argument, NULL, OPTION_VERSION},       {NULL, 0, NULL, 0}};
+static const struct option long_options[] = {{"shape", required_argument, NULL, OPTION_SHAPE},
+                                             {"random", required_argument, NULL, OPTION_RANDOM},
+                                             {"seed", required_argument, NULL, OPTION_SEED},
+                                             {"threads", required_argument, NULL, OPTION_THREADS},
+                                             {"isa", required_argument, NULL, OPTION_ISA},
+                                             {"impl", required_argument, NULL, OPTION_IMPL},
+                                             {"library", required_argument, NULL, OPTION_LIBRARY},
+                                             {"loop", required_argument, NULL, OPTION_LOOP},
+                                             {"python", required_argument, NULL, OPTION_PYTHON},
+                                             {"seconds", required_argument, NULL, OPTION_SECONDS},
+                                             {"worst", required_argument, NULL, OPTION_WORST},
+                                             {"csv", required_argument, NULL, OPTION_CSV},
+                                             {"help", no_argument, NULL, OPTION_HELP},
+                                             {"version", no_argument, NULL, OPTION_VERSION},
+                                             {NULL, 0, NULL, 0}};
 
 static bool set_option(struct options *o, int option, char *value)
 {
@@ -356,6 +384,8 @@ static bool set_option(struct options *o, int option, char *value)
         return parse_list(o, "--impl", value, add_impl);
     case OPTION_LIBRARY:
         return set_library(o, value);
+    case OPTION_LOOP:
+        return set_loop(o, value);
     case OPTION_PYTHON:
         return set_python(o, value);
     case OPTION_SECONDS:
@@ -400,6 +430,10 @@ static bool check_together(const struct options *o)
         diag_print("--seed needs --random");
         return false;
     }
+    if (o->loop && kind != SUITE_ATTENTION && kind != SUITE_DECODE) {
+        diag_print("--loop is for attention and decode");
+        return false;
+    }
     return true;
 }
 
@@ -434,6 +468,8 @@ static void announce(const struct options *o)
     report_comment("heed %s, %s: %s", heed_version(), o->plan.suite->name, o->plan.suite->description);
     report_comment("caches: L1 %zu KiB, L2 %zu KiB, L3 %zu KiB", limits_cache_bytes(LEVEL_L1) / 1024,
                    limits_cache_bytes(LEVEL_L2) / 1024, limits_cache_bytes(LEVEL_L3) / 1024);
+    if (o->plan.loop != HEED_ATTENTION_LOOP_AUTO)
+        report_comment("heed's attention loop: %s, where suite, shape and threads allow it", o->loop);
 }
 
 static int measure(struct options *o)

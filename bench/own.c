@@ -217,6 +217,7 @@ static bool describe_attention(struct own *own)
     args->k = problem_keys(p, 1);
     args->v = problem_keys(p, 2);
     args->out = problem_result(p);
+    args->loop = p->loop;
     return describe_masks(own);
 }
 

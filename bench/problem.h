@@ -21,6 +21,7 @@ struct problem {
     char text[SHAPE_TEXT]; /* the shape */
     size_t threads;
     const heed_context *context;
+    heed_attention_loop loop;
 
     float *operand[N_OPERANDS];
     size_t operand_count[N_OPERANDS];

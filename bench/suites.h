@@ -4,6 +4,7 @@
 #ifndef BENCH_SUITES_H
 #define BENCH_SUITES_H
 
+#include <heed.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -28,6 +29,7 @@ struct plan {
     bool named;               /* impls was asked for by name */
     const char *const *paths; /* of each library, or NULL */
     double seconds;           /* for a shape */
+    heed_attention_loop loop;
 };
 
 /* Runs the plan. false after a message. */

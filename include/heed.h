@@ -552,6 +552,17 @@ typedef enum heed_scale {
     HEED_SCALE_VALUE = 1           /* the field scale_value */
 } heed_scale;
 
+/* What a task of a thread is. Workspace and time depend on it, the bits of the result do not. A loop that the rest
+ * of the call rules out gives way to what AUTO takes. */
+typedef enum heed_attention_loop {
+    HEED_ATTENTION_LOOP_AUTO = 0,  /* chosen by shape and threads */
+    HEED_ATTENTION_LOOP_HEADS = 1, /* one head of keys and values, packed and then met by all its queries; with neither
+                                      cache nor mean_map */
+    HEED_ATTENTION_LOOP_ROWS = 2,  /* a run of query rows of one head, once all heads are packed */
+    HEED_ATTENTION_LOOP_KEYS = 3   /* some key blocks of such a run, which are folded in the end; with two blocks and
+                                      two threads at least, and without maps */
+} heed_attention_loop;
+
 /* Keys and values of sequences that grow, see below. */
 typedef struct heed_kv_cache heed_kv_cache;
 
@@ -600,13 +611,14 @@ typedef struct heed_attention_args {
                                          not NULL; head_stride is not used */
     const heed_kv_cache *cache;       /* or NULL */
     const size_t *cache_sequences;    /* [batch]: the cache's sequence for each of the batch; NULL: the same */
+    heed_attention_loop loop;         /* default HEED_ATTENTION_LOOP_AUTO */
 } heed_attention_args;
 
 #define HEED_ATTENTION_ARGS_INIT                                                                                       \
     {                                                                                                                  \
         sizeof(heed_attention_args), 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, 0,   \
             0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0}, HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, {0, 0, 0, 0},       \
-            HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0                               \
+            HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0, HEED_ATTENTION_LOOP_AUTO     \
     }
 
 /* What kv_lengths, causal and window mask is neither computed nor read; what a mask tensor masks has weight
@@ -616,9 +628,10 @@ typedef struct heed_attention_args {
  * no input and not each other. map columns from the sequence's own number of keys on are set to 0. The canonical order
  * (blocks of 256 keys, base-2 weights) and the bound are in doc/design.md. Workspace: packed keys, and values where
  * value_dim is no multiple of 16, or v.row_stride is larger and 64 queries or more meet a head, but for a cache: of one
- * head for each thread where heads divide evenly over the threads or are 8 times as many, else of all heads; for each
- * thread 28 rows of a key block, of q and twice of the output, with mean_map and no map also of seq_kv; and where there
- * are fewer runs of query rows than threads, for each of those rows value_dim + 16 floats for every 256 keys. */
+ * head for each thread in HEED_ATTENTION_LOOP_HEADS (AUTO takes it where heads divide evenly over the threads or are 8
+ * times as many), else of all heads; for each thread 28 rows of a key block, of q and twice of the output, with
+ * mean_map and no map also of seq_kv; and in HEED_ATTENTION_LOOP_KEYS (AUTO: with fewer runs of query rows than
+ * threads) for each row value_dim + 16 floats for every 256 keys. */
 HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
                                     const heed_workspace *workspace);
 HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * heed_attention: packs the keys of each head once, then shares runs of query rows over the workers.
+ * heed_attention: packs the keys of each head once, and shares heads, runs of query rows or key blocks over the
+ * workers.
  */
 #include "internal.h"
 
@@ -20,7 +21,7 @@
 /* Heads for each worker from which on it does not matter that some get one more. */
 #define FULL_SHARES 8
 
-/* With fewer tasks than workers, each is cut into about so many for every worker. */
+/* Where key blocks go to different workers, about so many parts for every worker. */
 #define SPLITS 4
 
 _Static_assert((int)HEED_MASK_NONE == (int)HEED_KIND_UNMASKED && (int)HEED_MASK_ADDITIVE == (int)HEED_KIND_ADDITIVE &&
@@ -36,8 +37,9 @@ struct attention {
     size_t query_rows, key_rows;         /* of all sequences */
     bool pack_values;                    /* rows of v that are no whole panels, or lie apart, are packed too */
     bool heads_as_rows;                  /* few queries: those of all heads of a group are the rows of a task */
-    bool by_head;                        /* a task packs one head of k and serves all its queries: see choose_tasks */
+    heed_attention_loop loop;            /* the one that runs: see choose_loop */
     size_t task_rows, task_heads;
+    size_t tasks; /* runs of query rows */
     float scale_log2e, cap, cap_slope;
 };
 
@@ -48,8 +50,8 @@ struct attention_run {
     size_t *first_tile; /* [batch + 1]: query tasks of one head before each sequence */
     size_t packed_keys; /* of the longest sequence */
     float *packed_k, *packed_v;
-    size_t split_keys; /* keys of a part of a task, or 0 */
-    size_t splits, partial_floats;
+    size_t split_keys, splits; /* keys of a part of a task, and parts, in HEED_ATTENTION_LOOP_KEYS */
+    size_t partial_floats;
     float *partial;
     float *worker_scratch;
     size_t worker_floats;
@@ -137,6 +139,9 @@ static heed_status check_shape(const struct attention *a)
         return HEED_ERR_ENUM;
     if (args->scale != HEED_SCALE_RSQRT_HEAD_DIM && args->scale != HEED_SCALE_VALUE)
         return HEED_ERR_ENUM;
+    if (args->loop != HEED_ATTENTION_LOOP_AUTO && args->loop != HEED_ATTENTION_LOOP_HEADS &&
+        args->loop != HEED_ATTENTION_LOOP_ROWS && args->loop != HEED_ATTENTION_LOOP_KEYS)
+        return HEED_ERR_ENUM;
     if (args->n_heads > 0 && (args->n_kv_heads == 0 || args->n_heads % args->n_kv_heads != 0))
         return HEED_ERR_SHAPE;
     if (args->seq_q > PTRDIFF_MAX || args->seq_kv > PTRDIFF_MAX)
@@ -203,16 +208,15 @@ static size_t tiles_of(const struct attention *a, size_t b)
     return heed_ceil_div(rows_of(a, queries), task_rows_of(a, queries));
 }
 
-/* Tasks, or SIZE_MAX where there are certainly as many as workers. */
-static size_t few_tasks(const struct attention *a)
+/* Sequences of equal size are not walked: a batch may be any number. */
+static size_t count_tasks(const struct attention *a)
 {
-    size_t workers = heed_workers(a->context), tiles = 0;
-    if (heed_times(a->args.batch, a->task_heads) >= workers && !a->queries.offsets)
-        return SIZE_MAX;
-    for (size_t b = 0; b < a->args.batch && tiles < workers; b++)
+    if (!a->queries.offsets)
+        return heed_times(heed_times(a->args.batch, tiles_of(a, 0)), a->task_heads);
+    size_t tiles = 0;
+    for (size_t b = 0; b < a->args.batch; b++)
         tiles = heed_plus(tiles, tiles_of(a, b));
-    size_t tasks = heed_times(tiles, a->task_heads);
-    return tasks < workers ? tasks : SIZE_MAX;
+    return heed_times(tiles, a->task_heads);
 }
 
 /* Queries that meet each head of k and v, at most. */
@@ -221,9 +225,7 @@ static size_t queries_of_head(const struct attention *a)
     return a->args.n_kv_heads ? heed_times(a->args.seq_q, a->args.n_heads / a->args.n_kv_heads) : 0;
 }
 
-/* A few queries of grouped heads share the pass over their keys; the mean over heads wants all of them in order. Where
- * heads divide evenly over the workers, each packs its own one after the other: what it has packed is still in its
- * second cache when it is used, and needs memory for one head only. */
+/* A few queries of grouped heads share the pass over their keys; the mean over heads wants all of them in order. */
 static void choose_tasks(struct attention *a)
 {
     const heed_attention_args *args = &a->args;
@@ -233,9 +235,55 @@ static void choose_tasks(struct attention *a)
     a->task_rows = mean ? MEAN_TASK_ROWS : TASK_ROWS;
     a->pack_values = !args->cache && (args->value_dim % HEED_PANEL != 0 ||
                                       (args->v.row_stride > args->value_dim && queries_of_head(a) >= MANY_QUERIES));
-    size_t workers = heed_workers(a->context), heads = heed_times(args->batch, args->n_kv_heads);
-    a->by_head =
-        !mean && !args->cache && (heads % workers == 0 || heads / workers >= FULL_SHARES) && few_tasks(a) == SIZE_MAX;
+    a->tasks = count_tasks(a);
+}
+
+/* Sequences that all reach the same keys need not be walked: a batch may be any number. */
+static bool reach_is_uniform(const struct attention *a)
+{
+    return !a->args.cache && !a->args.kv_offsets && !a->args.kv_lengths && !a->args.q_offsets;
+}
+
+static size_t longest_keys(const struct attention *a)
+{
+    if (reach_is_uniform(a))
+        return a->args.batch ? keys_in_reach(a, 0) : 0;
+    size_t longest = 0;
+    for (size_t b = 0; b < a->args.batch; b++)
+        longest = keys_in_reach(a, b) > longest ? keys_in_reach(a, b) : longest;
+    return longest;
+}
+
+static bool wants_map(const struct attention *a)
+{
+    return a->args.map.data || a->args.mean_map.data;
+}
+
+static bool is_possible(const struct attention *a, heed_attention_loop loop)
+{
+    switch (loop) {
+    case HEED_ATTENTION_LOOP_HEADS:
+        return !a->args.cache && !a->args.mean_map.data;
+    case HEED_ATTENTION_LOOP_KEYS:
+        return heed_workers(a->context) > 1 && longest_keys(a) > HEED_KEY_BLOCK && !wants_map(a);
+    default:
+        return loop == HEED_ATTENTION_LOOP_ROWS;
+    }
+}
+
+/* Where heads divide evenly over the workers, each packs its own one after the other: what it has packed is still in
+ * its second cache when it is used, and needs memory for one head only. With fewer tasks than workers these share the
+ * keys of each. */
+static heed_attention_loop choose_loop(const struct attention *a)
+{
+    size_t workers = heed_workers(a->context), heads = heed_times(a->args.batch, a->args.n_kv_heads);
+    bool even = heads % workers == 0 || heads / workers >= FULL_SHARES;
+    heed_attention_loop best = a->tasks < workers ? HEED_ATTENTION_LOOP_KEYS
+                               : even             ? HEED_ATTENTION_LOOP_HEADS
+                                                  : HEED_ATTENTION_LOOP_ROWS;
+    if (is_possible(a, a->args.loop))
+        return a->args.loop;
+    return is_possible(a, best) ? best : HEED_ATTENTION_LOOP_ROWS;
 }
 
 static heed_status describe(struct attention *a, const heed_context *context, struct heed_context *fallback,
@@ -264,6 +312,7 @@ static heed_status describe(struct attention *a, const heed_context *context, st
     if (status != HEED_OK)
         return status;
     choose_tasks(a);
+    a->loop = choose_loop(a);
     return set_scale(a);
 }
 
@@ -272,12 +321,6 @@ static bool is_empty(const struct attention *a)
     return a->args.batch == 0 || a->args.n_heads == 0 || a->query_rows == 0 ||
            (a->args.value_dim == 0 && !a->args.log_sum_exp.data &&
             ((!a->args.map.data && !a->args.mean_map.data) || a->args.seq_kv == 0));
-}
-
-/* Sequences that all reach the same keys need not be walked: a batch may be any number. */
-static bool reach_is_uniform(const struct attention *a)
-{
-    return !a->args.cache && !a->args.kv_offsets && !a->args.kv_lengths && !a->args.q_offsets;
 }
 
 /* Packed keys of all sequences, each rounded up to a panel. */
@@ -291,21 +334,11 @@ static size_t padded_keys(const struct attention *a)
     return total;
 }
 
-static size_t longest_keys(const struct attention *a)
-{
-    if (reach_is_uniform(a))
-        return a->args.batch ? keys_in_reach(a, 0) : 0;
-    size_t longest = 0;
-    for (size_t b = 0; b < a->args.batch; b++)
-        longest = keys_in_reach(a, b) > longest ? keys_in_reach(a, b) : longest;
-    return longest;
-}
-
 static size_t packed_floats(const struct attention *a, size_t dim)
 {
     if (a->args.cache)
         return 0;
-    if (a->by_head)
+    if (a->loop == HEED_ATTENTION_LOOP_HEADS)
         return heed_times(heed_times(heed_pad(longest_keys(a)), heed_workers(a->context)), dim);
     return heed_times(heed_times(padded_keys(a), a->args.n_kv_heads), dim);
 }
@@ -313,11 +346,6 @@ static size_t packed_floats(const struct attention *a, size_t dim)
 static size_t packed_value_floats(const struct attention *a)
 {
     return a->pack_values ? packed_floats(a, heed_pad(a->args.value_dim)) : 0;
-}
-
-static bool wants_map(const struct attention *a)
-{
-    return a->args.map.data || a->args.mean_map.data;
 }
 
 /* Floats of a worker's map of one task, where only the mean over heads is wanted. */
@@ -336,20 +364,18 @@ static size_t worker_floats(const struct attention *a)
                      worker_map_floats(a));
 }
 
-/* Blocks of the longest sequence where they go to different workers, else 0. */
-static size_t split_blocks(const struct attention *a, size_t *tasks)
+static size_t key_blocks(const struct attention *a)
 {
-    size_t blocks = heed_ceil_div(longest_keys(a), HEED_KEY_BLOCK);
-    *tasks = few_tasks(a);
-    return *tasks == SIZE_MAX || *tasks == 0 || blocks < 2 || wants_map(a) ? 0 : blocks;
+    return heed_ceil_div(longest_keys(a), HEED_KEY_BLOCK);
 }
 
-static size_t partial_floats(const struct attention *a, size_t blocks)
+/* Floats of the results of all blocks of a task. */
+static size_t partial_floats(const struct attention *a)
 {
     size_t rows = rows_of(a, a->args.seq_q);
-    if (blocks == 0)
+    if (a->loop != HEED_ATTENTION_LOOP_KEYS)
         return 0;
-    return heed_times(heed_times(rows < a->task_rows ? rows : a->task_rows, blocks),
+    return heed_times(heed_times(rows < a->task_rows ? rows : a->task_rows, key_blocks(a)),
                       heed_attention_partial(1, a->args.value_dim, 1));
 }
 
@@ -361,9 +387,7 @@ static size_t scratch_parts(const struct attention *a)
     size_t parts = heed_plus(prefix, prefix);
     parts = heed_plus(parts, heed_scratch_part(packed_floats(a, a->args.head_dim), sizeof(float)));
     parts = heed_plus(parts, heed_scratch_part(packed_value_floats(a), sizeof(float)));
-    size_t tasks, blocks = split_blocks(a, &tasks);
-    if (blocks > 0)
-        parts = heed_plus(parts, heed_scratch_part(heed_times(partial_floats(a, blocks), tasks), sizeof(float)));
+    parts = heed_plus(parts, heed_scratch_part(heed_times(partial_floats(a), a->tasks), sizeof(float)));
     return heed_plus(parts, heed_scratch_part(heed_times(worker_floats(a), heed_workers(a->context)), sizeof(float)));
 }
 
@@ -442,7 +466,7 @@ struct kv_head {
 /* The packed panels of one head: a worker's own, or else all heads of a sequence together. */
 static size_t packed_start(const struct attention_run *run, struct kv_head at, size_t dim)
 {
-    if (run->a.by_head)
+    if (run->a.loop == HEED_ATTENTION_LOOP_HEADS)
         return at.worker * run->packed_keys * dim;
     size_t b = at.b, h = at.h;
     size_t padded = run->first_key[b + 1] - run->first_key[b];
@@ -551,8 +575,9 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
     else if (task->keys > 0)
         task->v = heed_panels_in_place(a->args.v.data + heed_head_start(&a->args.v, &a->keys, at.b, at.h),
                                        a->args.v.row_stride);
-    task->k.near = task->v.near =
-        a->by_head && (double)task->keys * (double)(dim + padded) * sizeof(float) <= 0.75 * (double)a->context->l2;
+    double bytes = (double)task->keys * (double)(dim + padded) * sizeof(float);
+    bool own = a->loop == HEED_ATTENTION_LOOP_HEADS;
+    task->k.near = task->v.near = own && bytes <= 0.75 * (double)a->context->l2;
 }
 
 static void set_pages(struct heed_attention_task *task, const struct attention *a, size_t b, size_t kv_head)
@@ -735,49 +760,50 @@ static void attend_heads(void *arg, size_t index, size_t worker)
     }
 }
 
-static void run_tasks(struct attention_run *run, double work)
-{
-    const struct attention *a = &run->a;
-    size_t tasks = a->task_heads * run->first_tile[a->args.batch];
-    if (run->split_keys == 0) {
-        heed_run(a->context, tasks, work, a->args.mean_map.data ? attend_heads : attend_rows, run);
-        return;
-    }
-    heed_run(a->context, tasks * run->splits, work, attend_part, run);
-    heed_run(a->context, tasks, 0.0, fold_parts, run);
-}
-
 static void run_attention(struct attention_run *run)
 {
-    const heed_attention_args *args = &run->a.args;
+    const struct attention *a = &run->a;
+    const heed_attention_args *args = &a->args;
     lay_out(run);
     double keys = (double)run->first_key[args->batch], dims = (double)(args->head_dim + args->value_dim);
     double mean_keys = keys / (double)args->batch;
-    double work = (double)args->n_heads * (double)run->a.query_rows * (mean_keys + 1.0) * (dims + HEED_ROW_WORK);
+    double work = (double)args->n_heads * (double)a->query_rows * (mean_keys + 1.0) * (dims + HEED_ROW_WORK);
     size_t heads = args->batch * args->n_kv_heads;
-    if (run->a.by_head) {
-        heed_run(run->a.context, heads, work, attend_head, run);
-        return;
+    if (a->loop != HEED_ATTENTION_LOOP_HEADS && !args->cache)
+        heed_run(a->context, heads * pack_parts(a), keys * (double)args->n_kv_heads * dims, pack_part, run);
+    switch (a->loop) {
+    case HEED_ATTENTION_LOOP_HEADS:
+        heed_run(a->context, heads, work, attend_head, run);
+        break;
+    case HEED_ATTENTION_LOOP_KEYS:
+        heed_run(a->context, a->tasks * run->splits, work, attend_part, run);
+        heed_run(a->context, a->tasks, 0.0, fold_parts, run);
+        break;
+    case HEED_ATTENTION_LOOP_ROWS:
+    default:
+        heed_run(a->context, a->tasks, work, args->mean_map.data ? attend_heads : attend_rows, run);
     }
-    if (!args->cache)
-        heed_run(run->a.context, heads * pack_parts(&run->a), keys * (double)args->n_kv_heads * dims, pack_part, run);
-    run_tasks(run, work);
+}
+
+/* Several parts for each task, though there may be tasks enough. */
+static void split_keys(struct attention_run *run)
+{
+    size_t blocks = key_blocks(&run->a), wanted = heed_ceil_div(SPLITS * heed_workers(run->a.context), run->a.tasks);
+    wanted = wanted < 2 ? 2 : wanted < blocks ? wanted : blocks;
+    run->split_keys = heed_ceil_div(blocks, wanted) * HEED_KEY_BLOCK;
+    run->splits = heed_ceil_div(blocks * HEED_KEY_BLOCK, run->split_keys);
 }
 
 static void take_scratch(struct attention_run *run, struct heed_scratch *scratch)
 {
-    size_t tasks, blocks = split_blocks(&run->a, &tasks);
     run->first_key = heed_scratch_take(scratch, run->a.args.batch + 1, sizeof(size_t));
     run->first_tile = heed_scratch_take(scratch, run->a.args.batch + 1, sizeof(size_t));
     run->packed_k = heed_scratch_take(scratch, packed_floats(&run->a, run->a.args.head_dim), sizeof(float));
     run->packed_v = heed_scratch_take(scratch, packed_value_floats(&run->a), sizeof(float));
-    run->partial_floats = partial_floats(&run->a, blocks);
-    if (blocks > 0) {
-        size_t wanted = heed_ceil_div(SPLITS * heed_workers(run->a.context), tasks);
-        run->split_keys = heed_ceil_div(blocks, wanted < blocks ? wanted : blocks) * HEED_KEY_BLOCK;
-        run->splits = heed_ceil_div(blocks * HEED_KEY_BLOCK, run->split_keys);
-        run->partial = heed_scratch_take(scratch, tasks * run->partial_floats, sizeof(float));
-    }
+    run->partial_floats = partial_floats(&run->a);
+    run->partial = heed_scratch_take(scratch, run->a.tasks * run->partial_floats, sizeof(float));
+    if (run->a.loop == HEED_ATTENTION_LOOP_KEYS)
+        split_keys(run);
     run->worker_floats = worker_floats(&run->a);
     run->worker_scratch = (float *)scratch->next;
 }

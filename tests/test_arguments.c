@@ -1135,6 +1135,8 @@ static void test_attention(void)
     WRONG(HEED_ERR_ENUM, p.a.causal = (heed_causal)NOT_IN_ENUM);
     WRONG(HEED_ERR_ENUM, p.a.mask.type = (heed_mask_type)NOT_IN_ENUM);
     WRONG(HEED_ERR_ENUM, p.a.scale = (heed_scale)NOT_IN_ENUM);
+    WRONG(HEED_ERR_ENUM, p.a.loop = (heed_attention_loop)NOT_IN_ENUM);
+    WRONG(HEED_ERR_ENUM, p.a.loop = (heed_attention_loop)(HEED_ATTENTION_LOOP_KEYS + 1));
     WRONG(HEED_ERR_VALUE, (p.a.scale = HEED_SCALE_VALUE, p.a.scale_value = NAN));
     WRONG(HEED_ERR_VALUE, (p.a.scale = HEED_SCALE_VALUE, p.a.scale_value = INFINITY));
     WRONG(HEED_ERR_VALUE, (p.a.scale = HEED_SCALE_VALUE, p.a.scale_value = -INFINITY));

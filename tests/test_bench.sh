@@ -115,6 +115,13 @@ for suite in attention decode; do
     run $suite "" --threads 1 --impl heed,unfused "$@" --shape 2x4x9x5x8+causal+window2
     expect "masks as arguments give what they give in one tensor" has_rows 14
 done
+for loop in heads rows keys; do
+    run attention 2x4/2x9x600x16+causal --impl heed,unfused --loop $loop
+    expect "a forced loop is in the output" grep -q "^# heed's attention loop: $loop" "$out"
+    run decode 1x4/2x3x600x16+causal --impl heed,unfused --loop $loop
+done
+run attention 1x2x7x9x8 --threads 1 --impl heed --loop auto
+expect "heed's choice is not" test "$(grep -c 'attention loop' "$out")" -eq 0
 for suite in linear gemv rows attention decode; do
     run $suite "" --threads 1 --impl heed --random 2
 done
@@ -209,6 +216,9 @@ refuse 'expected a number' matmul --random 0
 refuse 'needs --random' matmul --seed 1
 refuse 'expected a number' matmul --worst -1
 refuse 'do not go together' matmul --shape 8x8x8 --random 1
+refuse 'expected auto, heads, rows or keys' attention --loop nonsense
+refuse 'for attention and decode' matmul --loop rows
+refuse 'for attention and decode' peak --loop auto
 refuse 'neither' peak --shape 8x8x8
 refuse 'expected 1xNxK' gemv --shape 2x8x8
 refuse 'expected FUNCTION' rows --shape 8x8

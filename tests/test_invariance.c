@@ -535,6 +535,7 @@ static void compare(const struct invariant *op, size_t first, size_t units, cons
 struct host {
     size_t threads, runs;
     int random;
+    size_t tasks; /* of the last run */
 };
 
 /* Tasks in reverse or random order, with any worker number. */
@@ -543,6 +544,7 @@ static void run_on_host(void *arg, size_t n, void (*task)(void *, size_t, size_t
     static size_t order[1 << 16];
     struct host *host = arg;
     host->runs++;
+    host->tasks = n;
     for (size_t i = 0; i < n; i++)
         order[i] = n - 1 - i;
     for (size_t i = n; host->random && i > 1; i--) {
@@ -575,7 +577,7 @@ static void check_executors(const struct invariant *op, const struct heed_kernel
         heed_context_destroy(context);
     }
     for (int random = 0; random < 2; random++) {
-        struct host host = {3, 0, random};
+        struct host host = {3, 0, random, 0};
         heed_context *context = host_context(table, &host);
         run_all(op, context, 0, 0, got);
         compare(op, 0, op->units, random ? "random host" : "reversing host", 0);
@@ -688,6 +690,161 @@ static void test_layouts(const struct heed_kernels *table, const heed_context *c
             check_same(h < N_HEADS ? 50 : 33, 300, map[1] + h * 50 * 300, 300, map[0] + h * 50 * 300, 300, "map");
     }
     end();
+}
+
+/* ---- every loop of attention ---- */
+
+enum { LOOPS = HEED_ATTENTION_LOOP_KEYS + 1 };
+enum { LOOP_BATCH = 3, LOOP_HEADS = 4, LOOP_QUERIES = 60, LOOP_KEYS = 600, LOOP_DIM = 24, LOOP_VALUES = 40 };
+enum { NO_MAP, EACH_MAP, MEAN_MAP };
+enum { DENSE, OFFSETS, CACHED };
+
+static const struct loop_case {
+    const char *name;
+    size_t batch, n_kv_heads, queries, keys;
+    heed_causal causal;
+    size_t window_left;
+    int form, map;
+    size_t tasks[LOOPS]; /* that each loop makes for three workers: where it is ruled out, those of AUTO */
+} loop_cases[] = {
+    {"many queries", 2, 2, 60, 600, HEED_CAUSAL_NONE, HEED_UNBOUNDED, DENSE, NO_MAP, {16, 4, 16, 32}},
+    {"few queries", 3, 2, 5, 600, HEED_CAUSAL_NONE, HEED_UNBOUNDED, DENSE, NO_MAP, {6, 6, 6, 12}},
+    {"one query of each head", 2, 4, 1, 600, HEED_CAUSAL_NONE, HEED_UNBOUNDED, DENSE, NO_MAP, {8, 8, 8, 16}},
+    {"one query", 1, 2, 1, 600, HEED_CAUSAL_NONE, HEED_UNBOUNDED, DENSE, NO_MAP, {6, 2, 2, 6}},
+    {"few keys", 2, 2, 60, 256, HEED_CAUSAL_NONE, HEED_UNBOUNDED, DENSE, NO_MAP, {16, 4, 16, 16}},
+    {"causal", 2, 4, 60, 600, HEED_CAUSAL_BOTTOM_RIGHT, HEED_UNBOUNDED, DENSE, NO_MAP, {16, 8, 16, 32}},
+    {"window", 2, 2, 60, 600, HEED_CAUSAL_BOTTOM_RIGHT, 290, DENSE, NO_MAP, {16, 4, 16, 32}},
+    {"ragged", 3, 2, 60, 600, HEED_CAUSAL_BOTTOM_RIGHT, HEED_UNBOUNDED, OFFSETS, NO_MAP, {6, 6, 12, 24}},
+    {"cache", 2, 2, 60, 600, HEED_CAUSAL_BOTTOM_RIGHT, HEED_UNBOUNDED, CACHED, NO_MAP, {16, 16, 16, 32}},
+    {"cache, one query", 2, 1, 1, 600, HEED_CAUSAL_NONE, HEED_UNBOUNDED, CACHED, NO_MAP, {6, 6, 2, 6}},
+    {"map", 2, 2, 60, 600, HEED_CAUSAL_BOTTOM_RIGHT, HEED_UNBOUNDED, DENSE, EACH_MAP, {16, 4, 16, 16}},
+    {"mean map", 2, 2, 60, 600, HEED_CAUSAL_NONE, HEED_UNBOUNDED, DENSE, MEAN_MAP, {8, 8, 8, 8}},
+};
+
+enum {
+    LOOP_OUT = LOOP_BATCH * LOOP_QUERIES * LOOP_HEADS * LOOP_VALUES,
+    LOOP_SUMS = LOOP_BATCH * LOOP_HEADS * LOOP_QUERIES,
+    LOOP_FLOATS = LOOP_OUT + LOOP_SUMS + LOOP_SUMS * LOOP_KEYS
+};
+
+/* All outputs of a call, one behind the other. */
+static float loop_want[LOOP_FLOATS], loop_got[LOOP_FLOATS];
+
+static const float *loop_operand(size_t floats)
+{
+    float *x = buffer(floats, 1);
+    fill_uniform(x, floats, -1.5f, 1.5f);
+    return x;
+}
+
+static const heed_kv_cache *loop_cache(const heed_attention_args *a)
+{
+    heed_kv_cache_options o = HEED_KV_CACHE_OPTIONS_INIT;
+    heed_kv_cache *cache = NULL;
+    size_t bytes = 0;
+    o.batch = a->batch;
+    o.n_kv_heads = a->n_kv_heads;
+    o.head_dim = a->head_dim;
+    o.value_dim = a->value_dim;
+    o.capacity = a->seq_kv;
+    ok(heed_kv_cache_bytes(&o, &bytes), "cache");
+    ok(heed_kv_cache_create(&o, guarded((bytes + 7) / 8 * 2, 1), bytes, &cache), "cache");
+    ok(heed_kv_cache_append_batch(NULL, cache, a->batch, NULL, a->seq_kv, NULL, &a->k, &a->v), "append");
+    return cache;
+}
+
+static heed_attention_args loop_args(const struct loop_case *c)
+{
+    static const size_t q_offsets[] = {0, 37, 37, 97}, kv_offsets[] = {0, 600, 900, 1170};
+    size_t kv_rows = c->batch * c->keys, k_ld = c->n_kv_heads * LOOP_DIM, v_ld = c->n_kv_heads * LOOP_VALUES;
+    size_t q_ld = LOOP_HEADS * LOOP_DIM, out_ld = LOOP_HEADS * LOOP_VALUES;
+    float *map = loop_got + LOOP_OUT + LOOP_SUMS;
+    heed_attention_args a = HEED_ATTENTION_ARGS_INIT;
+    a.batch = c->batch;
+    a.n_heads = LOOP_HEADS;
+    a.n_kv_heads = c->n_kv_heads;
+    a.seq_q = c->queries;
+    a.seq_kv = c->keys;
+    a.head_dim = LOOP_DIM;
+    a.value_dim = LOOP_VALUES;
+    a.causal = c->causal;
+    a.window_left = c->window_left;
+    a.q = (heed_heads){loop_operand(c->batch * c->queries * q_ld), c->queries * q_ld, LOOP_DIM, q_ld};
+    a.k = (heed_heads){loop_operand(kv_rows * k_ld), c->keys * k_ld, LOOP_DIM, k_ld};
+    a.v = (heed_heads){loop_operand(kv_rows * v_ld), c->keys * v_ld, LOOP_VALUES, v_ld};
+    a.out = (heed_heads_out){loop_got, c->queries * out_ld, LOOP_VALUES, out_ld};
+    a.log_sum_exp = (heed_heads_out){loop_got + LOOP_OUT, LOOP_HEADS * c->queries, c->queries, 1};
+    if (c->map == EACH_MAP)
+        a.map = (heed_heads_out){map, LOOP_HEADS * c->queries * c->keys, c->queries * c->keys, c->keys};
+    if (c->map == MEAN_MAP)
+        a.mean_map = (heed_heads_out){map, c->queries * c->keys, 0, c->keys};
+    if (c->form == OFFSETS) {
+        a.q_offsets = q_offsets;
+        a.kv_offsets = kv_offsets;
+    }
+    if (c->form == CACHED)
+        a.cache = loop_cache(&a);
+    return a;
+}
+
+/* In a workspace that ends where the query says; its bytes. */
+static size_t run_loop(const heed_context *context, heed_attention_args a, int loop)
+{
+    size_t bytes = 0;
+    a.loop = (heed_attention_loop)loop;
+    memset(loop_got, 0xff, sizeof loop_got);
+    ok(heed_attention_workspace(context, &a, &bytes), "workspace");
+    const heed_workspace workspace = {guarded(bytes / sizeof(float), 1), bytes};
+    ok(heed_attention(context, &a, &workspace), "attention");
+    return bytes;
+}
+
+static void check_loops(const heed_attention_args *a, const heed_context *context)
+{
+    static const char *const names[LOOPS] = {"auto", "heads", "rows", "keys"};
+    for (int loop = 0; loop < LOOPS; loop++) {
+        run_loop(context, *a, loop);
+        check_same(1, LOOP_FLOATS, loop_got, LOOP_FLOATS, loop_want, LOOP_FLOATS, names[loop]);
+    }
+}
+
+static void check_loops_on_host(const struct loop_case *c, const heed_attention_args *a,
+                                const struct heed_kernels *table)
+{
+    struct host host = {3, 0, 1, 0};
+    heed_context *context = host_context(table, &host);
+    check_loops(a, context);
+    for (int loop = 0; loop < LOOPS; loop++) {
+        run_loop(context, *a, loop);
+        check_that(host.tasks == c->tasks[loop], "loop %d made %zu tasks instead of %zu", loop, host.tasks,
+                   c->tasks[loop]);
+    }
+    heed_context_destroy(context);
+}
+
+static void test_loop_case(const struct loop_case *c, const struct heed_kernels *table, const heed_context *serial)
+{
+    begin("%s attention in every loop: %s", table->name, c->name);
+    seed(95);
+    heed_attention_args a = loop_args(c);
+    size_t bytes = run_loop(serial, a, HEED_ATTENTION_LOOP_AUTO);
+    memcpy(loop_want, loop_got, sizeof loop_want);
+    CHECK(run_loop(serial, a, HEED_ATTENTION_LOOP_KEYS) == bytes); /* one thread rules it out */
+    check_loops(&a, serial);
+    for (size_t threads = 2; threads <= 4; threads += 2) {
+        heed_context *context = context_on(table, threads);
+        check_loops(&a, context);
+        heed_context_destroy(context);
+    }
+    check_loops_on_host(c, &a, table);
+    release_all();
+    end();
+}
+
+static void test_loops(const struct heed_kernels *table, const heed_context *serial)
+{
+    for (size_t i = 0; i < COUNT(loop_cases); i++)
+        test_loop_case(&loop_cases[i], table, serial);
 }
 
 /* A padded batch with kv_lengths gives the rows of the ragged one. */
@@ -1019,6 +1176,7 @@ static void test_table(const struct heed_kernels *table)
         end();
     }
     test_layouts(table, context);
+    test_loops(table, context);
     test_padding(table, context);
     test_composition(table, context);
     heed_context_destroy(context);
