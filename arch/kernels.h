@@ -128,7 +128,7 @@ struct heed_attention_task {
 };
 
 /* Rows of the highest row tile of any table. */
-#define HEED_ATTENTION_ROWS 28
+#define HEED_ATTENTION_ROWS 24
 
 /* Floats of scratch for a row tile: scores and weights of a key block, the row's output and that of the block, with a
  * map the references of all blocks, and queries of several heads side by side. */
