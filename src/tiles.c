@@ -13,6 +13,10 @@
 /* Steps of k after which the accumulators pay a visit to c: 1/85 of the time of a 6 x 64 tile. */
 #define MOST_K 1024
 
+/* Multiply-adds that one thread does in some hundreds of nanoseconds, and sides whose product does not wrap. */
+#define SMALL_WORK 32768
+#define SMALL_SIZE 1024
+
 struct plan {
     const struct heed_kernels *kernels;
     const struct heed_product *product;
@@ -127,6 +131,13 @@ static size_t block_rows(const struct heed_context *context, size_t m, size_t de
                                 : heed_ceil_div(heed_ceil_div(m, heed_ceil_div(m, most)), kernels->mr) * kernels->mr;
 }
 
+/* Too small to be cut or shared, so that the plan would take a good part of the time. */
+static bool is_small(const struct heed_product *product)
+{
+    return product->m <= SMALL_SIZE && product->n <= SMALL_SIZE && product->k <= SMALL_SIZE &&
+           product->m * product->n * product->k <= SMALL_WORK;
+}
+
 const float heed_nothing[HEED_PANEL];
 
 void heed_product_run(const struct heed_context *context, const struct heed_product *given)
@@ -139,6 +150,12 @@ void heed_product_run(const struct heed_context *context, const struct heed_prod
         product->lda = 0;
         product->b = heed_panels_in_place(heed_nothing, 0);
         product->b.panel = 0;
+    }
+    if (is_small(product)) {
+        product->b.near = true;
+        context->kernels->gemm(product->m, product->n, product->k, product->a, product->lda, &product->b, product->c,
+                               product->ldc, &product->epilogue);
+        return;
     }
     struct plan plan = {.kernels = context->kernels, .product = product};
     plan.cut.depth = block_depth(plan.kernels, product);
