@@ -26,8 +26,8 @@
  * translations of addresses and strides that share cache sets, once b has left L1. */
 #define HEED_COPIED_ROWS 32
 
-/* Up to so many columns of a packed b are multiplied by the tiles that suit one in place: what is left over beside the
- * wide ones weighs more. */
+/* Up to so many columns of a packed b, unless the main tiles divide them, are multiplied by those that suit one in
+ * place: what is left over beside the main ones weighs more. */
 #define HEED_NARROW_COLS 256
 
 /* Keys that attention reduces from zero before it folds the result into the row. */
@@ -250,7 +250,7 @@ struct heed_kernels {
     const char *name;
     bool fused;                     /* class of bits */
     size_t mr;                      /* rows of a tile of the micro-kernel where there are many */
-    size_t narrow_mr;               /* and b is in place, gated, or has up to HEED_NARROW_COLS columns */
+    size_t narrow_mr;               /* and b is in place, gated, or of few columns (HEED_NARROW_COLS) */
     size_t tallest;                 /* most rows of a tile */
     const unsigned char *tile_cols; /* [tallest] columns of a tile of 1, 2, ... rows */
     HEED_KERNELS(HEED_KERNEL_FIELD)

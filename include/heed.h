@@ -629,9 +629,10 @@ typedef struct heed_attention_args {
  * (blocks of 256 keys, base-2 weights) and the bound are in doc/design.md. Workspace: packed keys, and values where
  * value_dim is no multiple of 16, or v.row_stride is larger and 64 queries or more meet a head, but for a cache: of one
  * head for each thread in HEED_ATTENTION_LOOP_HEADS (AUTO takes it where heads divide evenly over the threads or are 8
- * times as many), else of all heads; for each thread 24 rows of a key block, of q and twice of the output, with
- * mean_map and no map also of seq_kv; and in HEED_ATTENTION_LOOP_KEYS (AUTO: with fewer runs of query rows than
- * threads) for each row value_dim + 16 floats for every 256 keys. */
+ * times as many, and runs of 48 query rows are no fewer), else of all heads; for each thread 24 rows of a key block, of
+ * q and twice of the output, with mean_map and no map also of seq_kv; and in HEED_ATTENTION_LOOP_KEYS (AUTO: with fewer
+ * runs than threads) for each run up to 48 rows of value_dim, rounded up to 16, and 16 floats for every 256 keys of the
+ * longest sequence. */
 HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
                                     const heed_workspace *workspace);
 HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,

@@ -4,8 +4,8 @@
  */
 #include "internal.h"
 
-/* Query rows of a task: a multiple of every table's tile height (3, 4, 6 and 8). Where a map of each head is
- * needed for their mean, it is one tile. */
+/* Query rows of a task: whole tiles of most tables (of 12, 16 or 24 rows; three of 16 where one has up to 20). Where a
+ * map of each head is needed for their mean, it is one tile. */
 #define TASK_ROWS 48
 #define MEAN_TASK_ROWS 16
 

@@ -10,7 +10,7 @@
 /* Multiply-adds of a task that make its start and end negligible: some microseconds. */
 #define TASK_WORK 262144.0
 
-/* Steps of k after which the accumulators pay a visit to c: 1/85 of the time of a 6 x 64 tile. */
+/* Steps of k after which the accumulators pay a visit to c: 1/85 of the time of a tile. */
 #define MOST_K 1024
 
 /* Multiply-adds that one thread does in some hundreds of nanoseconds, and sides whose product does not wrap. */

@@ -7,8 +7,8 @@
 
 typedef __m512 vf;
 
-/* 6 x 64: 24 accumulators, 4 vectors of b and a broadcast in 32 registers. 8 and 9 rows alone are
- * narrower, few rows wider, for as many FMA chains. */
+/* 8 x 48 and 6 x 64: 24 accumulators, 3 or 4 vectors of b and a broadcast in 32 registers; 8 x 48 reads less of b,
+ * 6 x 64 divides what attention multiplies. Few rows are wider, for as many FMA chains. */
 #define VF_LEN 16
 #define VF_EACH 4
 #define VF_FUSED 1

@@ -5,8 +5,8 @@
  *                   (0 or 1), VF_EACH (how many vectors go in step through a long function)
  * Micro-kernel      GEMM_TILES(X): X(rows, vectors) for every height from 1 to GEMM_TALLEST, with the most
  *                   vectors, up to GEMM_WIDEST, whose accumulators still lie in registers. GEMM_MR: the height
- *                   where there are many rows, GEMM_NARROW_MR: and b is in place or has up to
- *                   HEED_NARROW_COLS columns. GEMM_NARROWEST: the least of the vectors. GEMM_PREFETCH:
+ *                   where there are many rows, GEMM_NARROW_MR: and b is in place, gated, or
+ *                   of few columns (see HEED_NARROW_COLS). GEMM_NARROWEST: the least of the vectors. GEMM_PREFETCH:
  *                   steps of k that b is asked for ahead, or 0. GEMM_BY_LANE: 1 where
  *                   vf_fma_lane(a, lane, b, c) = a[lane] b + c is one instruction
  * Memory            vf_load, vf_store: VF_LEN floats, any alignment. vf_load_n(p, n, fill) and
