@@ -55,6 +55,8 @@ struct gemm_case {
     size_t m, n, k, lda_gap, ldc_gap, align_a, align_c;
     int at_end;
     unsigned kind; /* epilogue, chosen round robin */
+    size_t beyond; /* steps of a longer k, of which packed panels are a part */
+    bool ahead;    /* more is named that follows */
 };
 
 #define EPILOGUES 8
@@ -106,7 +108,10 @@ static void check_gemm(const struct gemm_case *g)
     size_t b_cols = copied ? g->n : padded, b_row = padded + (g->kind % 4 == 0 ? 0 : 5);
     struct heed_panels b = in_place ? heed_panels_in_place(NULL, b_row) : heed_panels_packed(NULL, g->k);
     const float *a = g->align_a ? t.a.begin + g->align_a : arena_place(&t.a, span(g->m, g->k, lda), g->at_end);
-    b.data = arena_place(&t.b, in_place ? span(g->k, b_cols, b.row) : padded * g->k, g->at_end);
+    b.panel += in_place ? 0 : g->beyond * HEED_PANEL;
+    size_t packed_floats = padded * g->k + (padded ? padded / HEED_PANEL - 1 : 0) * g->beyond * HEED_PANEL;
+    b.data = arena_place(&t.b, in_place ? span(g->k, b_cols, b.row) : packed_floats, g->at_end);
+    b.next = g->ahead ? b.data : NULL;
     size_t n = span(g->m, g->n, ldc);
     float *got = g->align_c ? prepare(n, 0) + g->align_c : prepare(n, g->at_end);
     if (g->align_c)
@@ -158,22 +163,41 @@ static void sweep_gemm_sizes(void)
         for (size_t n = 0; n <= most_n; n++, kind++)
             for (size_t i = 0; i < step(4, 1); i++)
                 check_gemm(&(struct gemm_case){m, n, few_k[(i + n) % 4], kind % 4, kind % 5, 0, 0, kind & 1,
-                                               kind + (unsigned)i});
+                                               kind + (unsigned)i, 0, false});
     for (size_t m = 0; m <= most_m; m += step(1, 3))
         for (size_t k = 0; k <= most_k; k++, kind++)
-            check_gemm(&(struct gemm_case){m, few[kind % 5], k, kind % 3, kind % 2, 0, 0, kind & 1, kind});
+            check_gemm(&(struct gemm_case){m, few[kind % 5], k, kind % 3, kind % 2, 0, 0, kind & 1, kind, 0, false});
     for (size_t n = 0; n <= most_n; n += step(1, 7))
         for (size_t k = 0; k <= most_k; k += step(1, 5), kind++)
-            check_gemm(
-                &(struct gemm_case){1 + kind % (t.table->tallest + 1), n, k, kind % 3, kind % 2, 0, 0, kind & 1, kind});
+            check_gemm(&(struct gemm_case){1 + kind % (t.table->tallest + 1), n, k, kind % 3, kind % 2, 0, 0, kind & 1,
+                                           kind, 0, false});
     static const size_t past_narrow[] = {1, 16, 17, 32, 48, 64, 80, 83};
     for (size_t m = 0; m <= 3 * t.table->mr + 1; m++)
         for (size_t i = 0; i < sizeof past_narrow / sizeof *past_narrow; i++, kind++)
-            check_gemm(
-                &(struct gemm_case){m, HEED_NARROW_COLS + past_narrow[i], 5, kind % 4, kind % 5, 0, 0, kind & 1, kind});
+            check_gemm(&(struct gemm_case){m, HEED_NARROW_COLS + past_narrow[i], 5, kind % 4, kind % 5, 0, 0, kind & 1,
+                                           kind, 0, false});
     static const size_t edges[] = {255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 4095, 4096, 4097};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
-        check_gemm(&(struct gemm_case){t.table->mr + 1, 17, edges[i], 0, 1, 0, 0, 1, (unsigned)i});
+        check_gemm(&(struct gemm_case){t.table->mr + 1, 17, edges[i], 0, 1, 0, 0, 1, (unsigned)i, 0, false});
+}
+
+/* With something to ask for, by rows and by lines, from few tiles and from many, within a panel and from one to the
+ * next; at last a c that is large enough to be claimed. */
+static void sweep_gemm_ahead(void)
+{
+    size_t width = t.table->tile_cols[t.table->mr - 1], kind = 0;
+    static const size_t depths[] = {0, 1, 5, 64, 193};
+    for (size_t m = 1; m <= 12 * t.table->mr; m += step(3, 11))
+        for (size_t i = 0; i < sizeof depths / sizeof *depths; i++, kind++)
+            check_gemm(&(struct gemm_case){.m = m,
+                                           .n = width * (1 + kind % 3) + kind % 19,
+                                           .k = depths[i],
+                                           .at_end = kind & 1,
+                                           .kind = (unsigned)kind,
+                                           .beyond = kind % 4 * 5,
+                                           .ahead = true});
+    for (size_t beyond = 0; beyond < step(8, 4); beyond += 3, kind++)
+        check_gemm(&(struct gemm_case){80, 830, 194 + beyond, 1, 1, 0, 0, 1, (unsigned)(3 * kind + 1), beyond, true});
 }
 
 static void sweep_gemm_alignments(void)
@@ -183,13 +207,13 @@ static void sweep_gemm_alignments(void)
     unsigned kind = 0;
     for (size_t align = 0; align < 16; align++) {
         for (size_t other = 0; other < 16; other++, kind++)
-            check_gemm(&(struct gemm_case){3, 35, 9, 1, 2, align, other, 0, kind});
+            check_gemm(&(struct gemm_case){3, 35, 9, 1, 2, align, other, 0, kind, 0, false});
         for (size_t m = 0; m <= most_m; m += step(1, 4), kind++)
-            check_gemm(&(struct gemm_case){m, 19, 11, 0, 1, align, 15 - align, 0, kind});
+            check_gemm(&(struct gemm_case){m, 19, 11, 0, 1, align, 15 - align, 0, kind, 0, false});
         for (size_t n = 0; n <= most_n; n += step(1, 4), kind++)
-            check_gemm(&(struct gemm_case){4, n, 11, 0, 1, align, 15 - align, 0, kind});
+            check_gemm(&(struct gemm_case){4, n, 11, 0, 1, align, 15 - align, 0, kind, 0, false});
         for (size_t k = 0; k <= sweep_end(); k += step(1, 4), kind++)
-            check_gemm(&(struct gemm_case){4, 21, k, 0, 1, align, 15 - align, 0, kind});
+            check_gemm(&(struct gemm_case){4, 21, k, 0, 1, align, 15 - align, 0, kind, 0, false});
     }
 }
 
@@ -693,6 +717,9 @@ static void test_table(const struct heed_kernels *table)
     }
     begin("%s: gemm, every size", table->name);
     sweep_gemm_sizes();
+    end();
+    begin("%s: gemm, looking ahead", table->name);
+    sweep_gemm_ahead();
     end();
     begin("%s: gated gemm", table->name);
     sweep_gated();
