@@ -51,6 +51,9 @@
 /* Keeps the compiler from moving loads of later steps up, where they cost registers that there are not. */
 #define HEED_KEEP_ORDER() __asm__ volatile("")
 
+/* Makes the compiler forget what it knows of an integer, which is to be in a register. */
+#define HEED_FORGET(x) __asm__("" : "+r"(x))
+
 /* Asks for a cache line, which need not exist. */
 #define HEED_PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
 #define HEED_PREFETCH_L2(p) __builtin_prefetch((p), 0, 2)
