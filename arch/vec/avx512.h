@@ -18,6 +18,7 @@ typedef __m512 vf;
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 1
 #define GEMM_PREFETCH 16
+#define GEMM_STEPS 2
 #define GEMM_BY_LANE 0
 #define GEMM_TILES(X) X(1, 8) X(2, 8) X(3, 8) X(4, 6) X(5, 4) X(6, 4) X(7, 4) X(8, 3) X(9, 3)
 
@@ -110,6 +111,7 @@ HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
 {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
 }
+
 
 /* scalef rounds once, as the second of the two multiplications does: the same bits. Lanes that are
  * masked out cost no assist for results that underflow. */

@@ -21,6 +21,7 @@ typedef float32x4_t vf;
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 2
 #define GEMM_PREFETCH 0
+#define GEMM_STEPS 1
 #if defined(__arm__)
 /* 6 x 8: 12 accumulators, 2 vectors of b and a factor in 16 registers; its multiply-add takes no lane. */
 #define GEMM_MR 6

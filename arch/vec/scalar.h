@@ -15,6 +15,7 @@ typedef float vf;
 #define GEMM_WIDEST 4
 #define GEMM_NARROWEST 4
 #define GEMM_PREFETCH 0
+#define GEMM_STEPS 1
 #define GEMM_BY_LANE 0
 #define GEMM_TILES(X) X(1, 4) X(2, 4) X(3, 4) X(4, 4)
 
