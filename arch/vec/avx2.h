@@ -11,6 +11,7 @@ typedef __m256 vf;
 #define VF_LEN 8
 #define VF_EACH 2
 #define VF_FUSED 1
+#define VF_REDUCES 0
 #define GEMM_MR 6
 #define GEMM_NARROW_MR 6
 #define GEMM_TALLEST 6

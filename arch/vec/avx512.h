@@ -12,6 +12,7 @@ typedef __m512 vf;
 #define VF_LEN 16
 #define VF_EACH 4
 #define VF_FUSED 1
+#define VF_REDUCES 1
 #define GEMM_MR 8
 #define GEMM_NARROW_MR 6
 #define GEMM_TALLEST 9
@@ -112,6 +113,10 @@ HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
 }
 
+HEED_INLINE vf vf_fraction(vf x)
+{
+    return _mm512_reduce_ps(x, _MM_FROUND_TO_NEAREST_INT);
+}
 
 /* scalef rounds once, as the second of the two multiplications does: the same bits. Lanes that are
  * masked out cost no assist for results that underflow. */

@@ -18,6 +18,7 @@ typedef float32x4_t vf;
 #define VF_LEN 4
 #define VF_EACH 4
 #define VF_FUSED 1
+#define VF_REDUCES 0
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 2
 #define GEMM_PREFETCH 0

@@ -9,6 +9,7 @@ typedef float vf;
 
 #define VF_LEN 1
 #define VF_EACH 1
+#define VF_REDUCES 0
 #define GEMM_MR 4
 #define GEMM_NARROW_MR 4
 #define GEMM_TALLEST 4

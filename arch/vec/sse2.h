@@ -11,6 +11,7 @@ typedef __m128 vf;
 #define VF_LEN 4
 #define VF_EACH 2
 #define VF_FUSED 0
+#define VF_REDUCES 0
 #define GEMM_MR 3
 #define GEMM_NARROW_MR 3
 #define GEMM_TALLEST 3
