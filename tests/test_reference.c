@@ -631,6 +631,9 @@ static const struct attention_case attention_cases[] = {
     {1, 2, 1, 3, 257, 32, 24, HEED_CAUSAL_NONE, HEED_MASK_BOOLEAN, 0, 1, 2.0f, 0, 0, 0.0f, 0, 0},
     {1, 1, 1, 60, 600, 16, 16, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_NONE, 0, 1, 2.0f, 0, 0, 0.0f, 0, 0},
     {1, 1, 1, 300, 300, 24, 16, HEED_CAUSAL_TOP_LEFT, HEED_MASK_NONE, 0, 0, 1.0f, 0, 0, 0.0f, 0, 0},
+    /* The last rows of a tile, of 24 or 12 rows, see the first keys of a block. */
+    {1, 1, 1, 48, 282, 16, 16, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_NONE, 0, 1, 2.0f, 0, 0, 0.0f, 0, 0},
+    {1, 1, 1, 48, 294, 16, 16, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_NONE, 0, 1, 2.0f, 31, 0, 0.0f, 0, 0},
     {1, 2, 1, 5, 1500, 64, 33, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 10.0f, 0, 0, 0.0f, 0, 0},
     {1, 1, 1, 4, 700, 64, 64, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1000.0f, 0, 0, 0.0f, 0, 0},
     {1, 1, 1, 4, 700, 64, 64, HEED_CAUSAL_NONE, HEED_MASK_ADDITIVE, 0, 1, 1000.0f, 0, 0, 0.0f, 0, 0},
