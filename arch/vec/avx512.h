@@ -19,7 +19,11 @@ typedef __m512 vf;
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 1
 #define GEMM_PREFETCH 16
+#if defined(__clang__) /* which spills accumulators over two steps */
+#define GEMM_STEPS 1
+#else
 #define GEMM_STEPS 2
+#endif
 #define GEMM_BY_LANE 0
 #define GEMM_TILES(X) X(1, 8) X(2, 8) X(3, 8) X(4, 6) X(5, 4) X(6, 4) X(7, 4) X(8, 3) X(9, 3)
 
