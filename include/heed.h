@@ -621,18 +621,19 @@ typedef struct heed_attention_args {
             HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0, HEED_ATTENTION_LOOP_AUTO     \
     }
 
-/* What kv_lengths, causal and window mask is neither computed nor read; what a mask tensor masks has weight
- * 0 and cannot leak, be it NaN. A query without a key to see gives zeros, in the maps too, and without a sink
- * -inf in log_sum_exp. Otherwise NaN in a score, a +inf score, or scores that are all -inf make the row NaN
- * (the last only without a sink, and with -inf in log_sum_exp); a softcap makes infinite scores finite. Outputs overlap
- * no input and not each other. map columns from the sequence's own number of keys on are set to 0. The canonical order
- * (blocks of 256 keys, base-2 weights) and the bound are in doc/design.md. Workspace: packed keys, and values where
- * value_dim is no multiple of 16, or v.row_stride is larger and 64 queries or more meet a head, but for a cache: of one
- * head for each thread in HEED_ATTENTION_LOOP_HEADS (AUTO takes it where heads divide evenly over the threads or are 8
- * times as many, and runs of 48 query rows are no fewer), else of all heads; for each thread 24 rows of a key block, of
- * q and twice of the output, with mean_map and no map also of seq_kv; and in HEED_ATTENTION_LOOP_KEYS (AUTO: with fewer
- * runs than threads) for each run up to 48 rows of value_dim, rounded up to 16, and 16 floats for every 256 keys of the
- * longest sequence. */
+/* What kv_lengths cut off is never read, nor keys that causal and window keep from every query of a call; those that
+ * they keep from some queries, or that a mask tensor masks, have weight 0 there and cannot leak, be they NaN. A query
+ * without a key to see gives zeros, in the maps too, and without a sink -inf in log_sum_exp. Otherwise NaN in a score,
+ * a +inf score, or scores that are all -inf make the row NaN (the last only without a sink, and with -inf in
+ * log_sum_exp); a softcap makes infinite scores finite. Outputs overlap no input and not each other. map columns from
+ * the sequence's own number of keys on are set to 0. The canonical order (blocks of 256 keys, base-2 weights) and the
+ * bound are in doc/design.md. Workspace: packed keys, and values where value_dim is no multiple of 16, or v.row_stride
+ * is larger and 64 queries or more meet a head, but for a cache: of one head for each thread in
+ * HEED_ATTENTION_LOOP_HEADS (AUTO takes it where heads divide evenly over the threads or are 8 times as many, and runs
+ * of 48 query rows are no fewer), else of all heads; for each thread 24 rows of a key block, of q and twice of the
+ * output, with mean_map and no map also of seq_kv; and in HEED_ATTENTION_LOOP_KEYS (AUTO: with fewer runs than threads)
+ * for each run up to 48 rows of value_dim, rounded up to 16, and 16 floats for every 256 keys of the longest sequence.
+ */
 HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
                                     const heed_workspace *workspace);
 HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,
