@@ -57,6 +57,10 @@ extern struct library library_heed, library_unfused, library_openblas, library_b
 /* Opens a shared library: path, or the first of the names. file is set to what was opened. */
 void *library_dlopen(const char *path, const char *const *names, const char **file, char about[LIBRARY_ABOUT]);
 
+/* The same of one that has an interface, which look_up tells and fills in. */
+bool library_load(const char *path, const char *const *names, bool (*look_up)(void *handle), const char *interface,
+                  const char **file, char about[LIBRARY_ABOUT]);
+
 /* A function's address; ISO C does not convert the void * of dlsym. false if there is none. */
 bool library_symbol(void *handle, const char *name, void *function, size_t size);
 #define LIBRARY_SYMBOL(handle, name, function) library_symbol(handle, name, &(function), sizeof(function))

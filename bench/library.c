@@ -38,6 +38,18 @@ void *library_dlopen(const char *path, const char *const *names, const char **fi
     return handle;
 }
 
+bool library_load(const char *path, const char *const *names, bool (*look_up)(void *handle), const char *interface,
+                  const char **file, char about[LIBRARY_ABOUT])
+{
+    void *handle = library_dlopen(path, names, file, about);
+    if (!handle)
+        return false;
+    if (look_up(handle))
+        return true;
+    snprintf(about, LIBRARY_ABOUT, "%s: has not the interface of %s", *file, interface);
+    return false;
+}
+
 bool library_symbol(void *handle, const char *name, void *function, size_t size)
 {
     void *symbol = dlsym(handle, name);

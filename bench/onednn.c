@@ -49,13 +49,8 @@ static bool find(struct library *library, const char *path, char about[LIBRARY_A
     static const char *const files[] = {"libdnnl.so.3", "libdnnl.3.dylib", "libdnnl.so", "libdnnl.dylib", NULL};
     const char *file;
     (void)library;
-    void *handle = library_dlopen(path, files, &file, about);
-    if (!handle)
+    if (!library_load(path, files, look_up, "oneDNN 3", &file, about))
         return false;
-    if (!look_up(handle)) {
-        snprintf(about, LIBRARY_ABOUT, "%s: has not the interface of oneDNN 3", file);
-        return false;
-    }
     const struct onednn_version *version = dnnl.version();
     runtime = version->cpu_runtime;
     if (!runtime_name()) {

@@ -38,13 +38,8 @@ static bool find(struct library *library, const char *path, char about[LIBRARY_A
     static const char *const files[] = {"libXNNPACK.so.0", "libXNNPACK.so", NULL};
     const char *file;
     (void)library;
-    void *handle = library_dlopen(path, files, &file, about);
-    if (!handle)
+    if (!library_load(path, files, look_up, "XNNPACK of 2022", &file, about))
         return false;
-    if (!look_up(handle)) {
-        snprintf(about, LIBRARY_ABOUT, "%s: has not the interface of XNNPACK of 2022", file);
-        return false;
-    }
     if (xnn.initialize(NULL) != SUCCESS) {
         snprintf(about, LIBRARY_ABOUT, "%s: does not start", file);
         return false;
