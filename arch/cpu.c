@@ -7,6 +7,7 @@
 #include "cpu.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #define LEAF1_ECX_FMA (1u << 12)
 #define LEAF1_ECX_OSXSAVE (1u << 27)
@@ -17,7 +18,9 @@
 #define LEAF7_EBX_AVX512DQ (1u << 17)
 #define LEAF7_EBX_AVX512BW (1u << 30)
 #define LEAF7_EBX_AVX512VL (1u << 31)
-#define LEAF_L2 0x80000006u /* AMD and Intel: ECX, bits 31 to 16, in KiB */
+#define LEAF_L2 0x80000006u                  /* AMD and Intel: ECX, bits 31 to 16, in KiB */
+#define LEAF_TOPOLOGY_EXTENSIONS 0x80000001u /* AMD: ECX, bit 22: leaf 0x8000001d is there */
+#define LEAF_CACHES 0x8000001du              /* AMD: a cache in every subleaf, until its type is 0 */
 #define COMMON_L2 (512u << 10)
 #define XCR0_YMM 0x06u
 #define XCR0_ZMM 0xe6u
@@ -61,6 +64,16 @@ struct heed_cpu heed_cpu_from_x86(const struct heed_x86_words *w)
     };
 }
 
+/* On AMD's Zen the prefetcher of the second cache follows one run of addresses: rows read or written in turn get half
+ * of what memory gives to one row after the other. A request of the program's holds one of some 24 buffers of the first
+ * cache until memory answers. Hygon's cores are AMD's. */
+uint32_t heed_cpu_in_order_from_x86(const uint32_t vendor[3], uint64_t l3_bytes)
+{
+    bool amd = memcmp(vendor, "AuthenticAMD", 12) == 0 || memcmp(vendor, "HygonGenuine", 12) == 0;
+    bool known = l3_bytes > 0 && l3_bytes / 2 < HEED_CPU_ANY_ORDER;
+    return amd && known ? (uint32_t)(l3_bytes / 2) : HEED_CPU_ANY_ORDER;
+}
+
 #if defined(__x86_64__) || defined(__i386__)
 
 #include <cpuid.h>
@@ -98,11 +111,40 @@ uint32_t heed_cpu_l2_bytes(void)
     return (ecx >> 16) << 10;
 }
 
+/* Of the third-level cache that this core shares, 0 where the CPU does not tell. */
+static uint64_t l3_bytes(void)
+{
+    uint32_t eax, ebx, ecx, edx;
+    if (!__get_cpuid(LEAF_TOPOLOGY_EXTENSIONS, &eax, &ebx, &ecx, &edx) || !(ecx & 1u << 22))
+        return 0;
+    for (uint32_t cache = 0; cache < 8; cache++) {
+        __cpuid_count(LEAF_CACHES, cache, eax, ebx, ecx, edx);
+        if ((eax & 31) == 0)
+            return 0;
+        if ((eax >> 5 & 7) == 3)
+            return (uint64_t)((ebx >> 22) + 1) * ((ebx >> 12 & 1023) + 1) * ((ebx & 4095) + 1) * ((uint64_t)ecx + 1);
+    }
+    return 0;
+}
+
+uint32_t heed_cpu_in_order_bytes(void)
+{
+    uint32_t eax, vendor[3];
+    if (!__get_cpuid(0, &eax, &vendor[0], &vendor[2], &vendor[1]))
+        return HEED_CPU_ANY_ORDER;
+    return heed_cpu_in_order_from_x86(vendor, l3_bytes());
+}
+
 #else
 
 uint32_t heed_cpu_l2_bytes(void)
 {
     return COMMON_L2;
+}
+
+uint32_t heed_cpu_in_order_bytes(void)
+{
+    return HEED_CPU_ANY_ORDER;
 }
 
 #if defined(__arm__) && defined(__linux__)

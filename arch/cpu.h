@@ -24,6 +24,15 @@ struct heed_cpu heed_cpu_from_x86(const struct heed_x86_words *words);
 
 struct heed_cpu heed_cpu_detect(void);
 
+/* Bytes of rows, read and written, from which memory is to be walked in the order of its addresses, and written without
+ * asking for lines ahead; half of the third-level cache that a core shares. HEED_CPU_ANY_ORDER: it need not be, and
+ * lines are asked for. */
+#define HEED_CPU_ANY_ORDER UINT32_MAX
+uint32_t heed_cpu_in_order_bytes(void);
+
+/* The same of a vendor (EBX, EDX and ECX of leaf 0) and a cache; 0 bytes where the CPU does not tell. */
+uint32_t heed_cpu_in_order_from_x86(const uint32_t vendor[3], uint64_t l3_bytes);
+
 /* Bytes of the second-level cache of one core, or a common size where the CPU does not tell. */
 uint32_t heed_cpu_l2_bytes(void);
 

@@ -154,7 +154,8 @@ struct heed_softmax_task {
     size_t ld_src;
     float *dst; /* may be src */
     size_t ld_dst;
-    float scale; /* > 0 and finite */
+    size_t write_ahead; /* how many floats ahead of its writing a line is asked for */
+    float scale;        /* > 0 and finite */
     enum heed_mask_kind mask_kind;
     const void *mask;
     size_t first, mask_rows, mask_heads, mask_batch, mask_head, mask_row;
@@ -175,6 +176,7 @@ struct heed_norm_task {
     float *y;
     size_t ldy;
     float *mean, *inverse; /* [rows], of the deviation or the root mean square; or NULL */
+    size_t write_ahead;    /* as in softmax */
 };
 
 /* The heads of one token. */
@@ -197,7 +199,7 @@ struct heed_rotary_task {
  * softmax       one heed_softmax_task
  * layernorm     y = LayerNorm(x + residual), see heed_norm_task
  * rmsnorm       y = RMSNorm(x + residual)
- * activate      dst = activation(src); dst may be src
+ * activate      dst = activation(src); dst may be src; write_ahead as in softmax
  * activate_gated  dst = activation(src) * up; dst may be src or up
  * attention     one heed_attention_task
  * attention_blocks  the key blocks of keys begin to end - 1 of a task without a map, each into task->partial
@@ -224,10 +226,10 @@ struct heed_rotary_task {
     X(void, rmsnorm, (const struct heed_norm_task *task))                                                              \
     X(void, activate,                                                                                                  \
       (enum heed_activation_kind activation, size_t rows, size_t cols, const float *src, size_t ld_src, float *dst,    \
-       size_t ld_dst))                                                                                                 \
+       size_t ld_dst, size_t write_ahead))                                                                             \
     X(void, activate_gated,                                                                                            \
       (enum heed_activation_kind activation, size_t rows, size_t cols, const float *src, size_t ld_src,                \
-       const float *up, size_t ld_up, float *dst, size_t ld_dst))                                                      \
+       const float *up, size_t ld_up, float *dst, size_t ld_dst, size_t write_ahead))                                  \
     X(void, attention, (const struct heed_attention_task *task))                                                       \
     X(void, attention_blocks, (const struct heed_attention_task *task, size_t begin, size_t end))                      \
     X(void, attention_fold, (const struct heed_attention_task *task))                                                  \
@@ -236,7 +238,8 @@ struct heed_rotary_task {
     X(void, mean_rows, (size_t rows, size_t cols, const float *src, size_t ld, float factor, float *dst))              \
     X(void, max_rows, (size_t rows, size_t cols, const float *src, size_t ld, float *dst))                             \
     X(void, l2_normalize,                                                                                              \
-      (size_t rows, size_t cols, float eps, const float *src, size_t ld_src, float *dst, size_t ld_dst))               \
+      (size_t rows, size_t cols, float eps, const float *src, size_t ld_src, float *dst, size_t ld_dst,                \
+       size_t write_ahead))                                                                                            \
     X(size_t, argmax, (size_t cols, const float *src))                                                                 \
     X(void, top_k, (size_t cols, size_t k, const float *src, size_t *index))                                           \
     X(void, vexp, (size_t n, const float *x, float *y))                                                                \

@@ -8,7 +8,7 @@ _Static_assert((int)HEED_ACTIVATION_SILU == (int)HEED_KIND_SILU, "src and arch n
 struct activate {
     const struct heed_kernels *kernels;
     enum heed_activation_kind activation;
-    size_t cols, ld_src, ld_dst;
+    size_t cols, ld_src, ld_dst, write_ahead;
     const float *src;
     float *dst;
 };
@@ -30,7 +30,7 @@ static void activate_rows(const void *arg, size_t first, size_t count)
 {
     const struct activate *a = arg;
     a->kernels->activate(a->activation, count, a->cols, a->src + first * a->ld_src, a->ld_src,
-                         a->dst + first * a->ld_dst, a->ld_dst);
+                         a->dst + first * a->ld_dst, a->ld_dst, a->write_ahead);
 }
 
 heed_status heed_activate(const heed_context *context, heed_activation activation, size_t rows, size_t cols,
@@ -46,7 +46,8 @@ heed_status heed_activate(const heed_context *context, heed_activation activatio
     heed_status status = heed_operands_check(&operands, NULL, 0);
     if (status != HEED_OK || rows == 0 || cols == 0)
         return status;
-    struct activate a = {c->kernels, (enum heed_activation_kind)activation, cols, ld_src, ld_dst, src, dst};
+    struct activate a = {
+        c->kernels, (enum heed_activation_kind)activation, cols, ld_src, ld_dst, heed_write_ahead(c), src, dst};
     heed_run_rows(c, rows, cols, activate_rows, &a);
     return HEED_OK;
 }
@@ -54,7 +55,7 @@ heed_status heed_activate(const heed_context *context, heed_activation activatio
 struct gated {
     const struct heed_kernels *kernels;
     enum heed_activation_kind activation;
-    size_t cols, ld_gate, ld_up, ld_dst;
+    size_t cols, ld_gate, ld_up, ld_dst, write_ahead;
     const float *gate, *up;
     float *dst;
 };
@@ -63,7 +64,8 @@ static void gated_rows(const void *arg, size_t first, size_t count)
 {
     const struct gated *g = arg;
     g->kernels->activate_gated(g->activation, count, g->cols, g->gate + first * g->ld_gate, g->ld_gate,
-                               g->up + first * g->ld_up, g->ld_up, g->dst + first * g->ld_dst, g->ld_dst);
+                               g->up + first * g->ld_up, g->ld_up, g->dst + first * g->ld_dst, g->ld_dst,
+                               g->write_ahead);
 }
 
 heed_status heed_activate_gated(const heed_context *context, heed_activation activation, size_t rows, size_t cols,
@@ -81,7 +83,16 @@ heed_status heed_activate_gated(const heed_context *context, heed_activation act
     heed_status status = heed_operands_check(&operands, NULL, 0);
     if (status != HEED_OK || rows == 0 || cols == 0)
         return status;
-    struct gated g = {c->kernels, (enum heed_activation_kind)activation, cols, ld_gate, ld_up, ld_dst, gate, up, dst};
+    struct gated g = {.kernels = c->kernels,
+                      .activation = (enum heed_activation_kind)activation,
+                      .cols = cols,
+                      .ld_gate = ld_gate,
+                      .ld_up = ld_up,
+                      .ld_dst = ld_dst,
+                      .write_ahead = heed_write_ahead(c),
+                      .gate = gate,
+                      .up = up,
+                      .dst = dst};
     heed_run_rows(c, rows, cols, gated_rows, &g);
     return HEED_OK;
 }

@@ -66,6 +66,7 @@ heed_status heed_context_create_on(heed_context **context, const heed_context_op
     *made = (heed_context){
         .kernels = kernels,
         .l2 = heed_l2_bytes(),
+        .in_order = heed_in_order_bytes(),
         .executor = read.executor,
         .threads = read.executor == HEED_EXECUTOR_SERIAL ? 1 : threads,
         .host = read.host,
@@ -99,8 +100,11 @@ heed_status heed_context_resolve(const heed_context *context, struct heed_contex
     *resolved = context;
     if (context)
         return HEED_OK;
-    *fallback = (struct heed_context){
-        .l2 = heed_l2_bytes(), .executor = HEED_EXECUTOR_SERIAL, .threads = 1, .allocator = default_allocator};
+    *fallback = (struct heed_context){.l2 = heed_l2_bytes(),
+                                      .in_order = heed_in_order_bytes(),
+                                      .executor = HEED_EXECUTOR_SERIAL,
+                                      .threads = 1,
+                                      .allocator = default_allocator};
     *resolved = fallback;
     return heed_level_select(NULL, &fallback->kernels);
 }

@@ -199,6 +199,17 @@ static void choose_at_load(void)
     (void)default_choice();
 }
 
+size_t heed_in_order_bytes(void)
+{
+    static atomic_size_t known; /* 0: not asked yet; cpuid can take a virtual machine microseconds */
+    size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
+    if (bytes == 0) {
+        bytes = heed_cpu_in_order_bytes();
+        atomic_store_explicit(&known, bytes, memory_order_relaxed);
+    }
+    return bytes;
+}
+
 size_t heed_l2_bytes(void)
 {
     return default_choice()->l2;

@@ -165,8 +165,18 @@ heed_status heed_embed_layernorm(const heed_context *context, size_t n, size_t c
         return status;
     float *sum = o.sum ? o.sum : dst;
     size_t ld_sum = o.sum ? o.ld_sum : ld_dst;
-    const struct heed_norm_task norm = {
-        n, cols, sum, ld_sum, NULL, 0, NULL, 0, o.scale, o.shift, o.eps, dst, ld_dst, o.mean, o.inverse_deviation};
+    const struct heed_norm_task norm = {.rows = n,
+                                        .cols = cols,
+                                        .x = sum,
+                                        .ldx = ld_sum,
+                                        .scale = o.scale,
+                                        .shift = o.shift,
+                                        .eps = o.eps,
+                                        .y = dst,
+                                        .ldy = ld_dst,
+                                        .mean = o.mean,
+                                        .inverse = o.inverse_deviation,
+                                        .write_ahead = heed_write_ahead(c)};
     const struct embedding e = {c->kernels, n_tables, cols, sequences, ld_sum, tables, offsets, sum, &norm};
     heed_run_rows(c, n, cols, embed_tokens, &e);
     return HEED_OK;

@@ -32,11 +32,15 @@ heed_status heed_level_select(const char *name, const struct heed_kernels **kern
 /* Bytes of L2 that a core has, for plans; results never depend on it. */
 size_t heed_l2_bytes(void);
 
+/* heed_cpu_in_order_bytes, kept. */
+size_t heed_in_order_bytes(void);
+
 /* ---- contexts (context.c) ---- */
 
 struct heed_context {
     const struct heed_kernels *kernels;
-    size_t l2; /* bytes */
+    size_t l2;       /* bytes */
+    size_t in_order; /* see heed_cpu_in_order_bytes */
     heed_executor executor;
     size_t threads;
     heed_host host;

@@ -60,7 +60,7 @@ static heed_status run_norm(const struct heed_context *context, const struct nor
     heed_operands_begin(&operands, HEED_OK);
     heed_status status = check_norm(&operands, &n->task);
     if (status == HEED_OK && n->task.rows > 0 && n->task.cols > 0)
-        heed_run_rows(context, n->task.rows, n->task.cols, norm_rows, n);
+        heed_run_row_groups(context, n->task.rows, n->task.cols, norm_rows, n);
     return status;
 }
 
@@ -84,7 +84,7 @@ heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols
         return status;
     const struct norm n = {c->kernels->layernorm,
                            {rows, cols, x, ldx, o.residual, o.ld_residual, o.sum, o.ld_sum, o.scale, o.shift, o.eps, y,
-                            ldy, o.mean, o.inverse_deviation}};
+                            ldy, o.mean, o.inverse_deviation, heed_write_ahead(c)}};
     return run_norm(c, &n);
 }
 
@@ -102,13 +102,13 @@ heed_status heed_rmsnorm(const heed_context *context, size_t rows, size_t cols, 
         return status;
     const struct norm n = {c->kernels->rmsnorm,
                            {rows, cols, x, ldx, o.residual, o.ld_residual, o.sum, o.ld_sum, o.scale, NULL, o.eps, y,
-                            ldy, NULL, o.inverse_rms}};
+                            ldy, NULL, o.inverse_rms, heed_write_ahead(c)}};
     return run_norm(c, &n);
 }
 
 struct l2_normalize {
     const struct heed_kernels *kernels;
-    size_t cols, ld_src, ld_dst;
+    size_t cols, ld_src, ld_dst, write_ahead;
     float eps;
     const float *src;
     float *dst;
@@ -118,7 +118,7 @@ static void l2_rows(const void *arg, size_t first, size_t count)
 {
     const struct l2_normalize *l = arg;
     l->kernels->l2_normalize(count, l->cols, l->eps, l->src + first * l->ld_src, l->ld_src, l->dst + first * l->ld_dst,
-                             l->ld_dst);
+                             l->ld_dst, l->write_ahead);
 }
 
 heed_status heed_l2_normalize(const heed_context *context, size_t rows, size_t cols, float eps, const float *src,
@@ -134,7 +134,7 @@ heed_status heed_l2_normalize(const heed_context *context, size_t rows, size_t c
     heed_status status = heed_operands_check(&operands, NULL, 0);
     if (status != HEED_OK || rows == 0 || cols == 0)
         return status;
-    struct l2_normalize l = {c->kernels, cols, ld_src, ld_dst, eps, src, dst};
-    heed_run_rows(c, rows, cols, l2_rows, &l);
+    struct l2_normalize l = {c->kernels, cols, ld_src, ld_dst, heed_write_ahead(c), eps, src, dst};
+    heed_run_row_groups(c, rows, cols, l2_rows, &l);
     return HEED_OK;
 }

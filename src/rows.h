@@ -10,6 +10,14 @@
 void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols,
                    void (*block)(const void *arg, size_t first, size_t count), const void *arg);
 
+/* The same where block reduces some rows together if it gets several: it gets one at a time where they are to be walked
+ * in the order of memory. */
+void heed_run_row_groups(const struct heed_context *context, size_t rows, size_t cols,
+                         void (*block)(const void *arg, size_t first, size_t count), const void *arg);
+
+/* How many floats ahead of its writing a row kernel is to ask for a line, 0 where the CPU does so itself. */
+size_t heed_write_ahead(const struct heed_context *context);
+
 /* The options that a caller gave, or the defaults. */
 heed_status heed_layernorm_options_read(heed_layernorm_options *o, const heed_layernorm_options *given);
 

@@ -69,6 +69,29 @@ static void test_detection(void)
     end();
 }
 
+static void test_memory_order(void)
+{
+    static const struct {
+        char vendor[13];
+        uint64_t l3;
+        uint32_t expected;
+    } cases[] = {
+        {"AuthenticAMD", 32u << 20, 16u << 20},          {"HygonGenuine", 8u << 20, 4u << 20},
+        {"AuthenticAMD", 0, HEED_CPU_ANY_ORDER},         {"AuthenticAMD", UINT64_MAX, HEED_CPU_ANY_ORDER},
+        {"GenuineIntel", 32u << 20, HEED_CPU_ANY_ORDER}, {"AuthenticAMX", 32u << 20, HEED_CPU_ANY_ORDER},
+    };
+    begin("from where on rows are walked in memory's order");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        uint32_t vendor[3];
+        memcpy(vendor, cases[i].vendor, sizeof vendor);
+        uint32_t bytes = heed_cpu_in_order_from_x86(vendor, cases[i].l3);
+        check_that(bytes == cases[i].expected, "%s: %lu bytes", cases[i].vendor, (unsigned long)bytes);
+    }
+    CHECK(heed_cpu_in_order_bytes() > 0 && heed_in_order_bytes() == heed_cpu_in_order_bytes());
+    note("this CPU: %lu bytes", (unsigned long)heed_cpu_in_order_bytes());
+    end();
+}
+
 /* ---- levels ---- */
 
 static void test_levels(void)
@@ -248,6 +271,7 @@ int main(int argc, char **argv)
         execv(argv[0], argv);
     }
     test_detection();
+    test_memory_order();
     test_levels();
     test_pinned_levels();
     test_tables();

@@ -183,7 +183,7 @@ static uint64_t golden_activate(const struct heed_kernels *t)
     float *x = random_floats(ROWS * COLS, -9.0f, 9.0f), *y = buffer(ROWS * COLS, 0);
     uint64_t hash = HASH_START;
     for (int kind = HEED_KIND_RELU; kind <= HEED_KIND_GELU_TANH; kind++) {
-        t->activate((enum heed_activation_kind)kind, ROWS, COLS, x, COLS, y, COLS);
+        t->activate((enum heed_activation_kind)kind, ROWS, COLS, x, COLS, y, COLS, 0);
         hash = hash_floats(hash, ROWS * COLS, y);
     }
     return hash;
@@ -192,7 +192,7 @@ static uint64_t golden_activate(const struct heed_kernels *t)
 static uint64_t golden_silu(const struct heed_kernels *t)
 {
     float *x = random_floats(ROWS * COLS, -80.0f, 20.0f);
-    t->activate(HEED_KIND_SILU, ROWS, COLS, x, COLS, x, COLS);
+    t->activate(HEED_KIND_SILU, ROWS, COLS, x, COLS, x, COLS, 0);
     return hash_of(ROWS * COLS, x);
 }
 
@@ -202,7 +202,7 @@ static uint64_t golden_activate_gated(const struct heed_kernels *t)
     float *y = buffer(ROWS * COLS, 0);
     uint64_t hash = HASH_START;
     for (int kind = HEED_KIND_NONE; kind <= HEED_KIND_SILU; kind++) {
-        t->activate_gated((enum heed_activation_kind)kind, ROWS, COLS, x, COLS, up, COLS, y, COLS);
+        t->activate_gated((enum heed_activation_kind)kind, ROWS, COLS, x, COLS, up, COLS, y, COLS, 0);
         hash = hash_floats(hash, ROWS * COLS, y);
     }
     return hash;
@@ -431,7 +431,7 @@ static uint64_t golden_mean_rows(const struct heed_kernels *t)
 static uint64_t golden_l2_normalize(const struct heed_kernels *t)
 {
     float *x = random_floats(ROWS * COLS, -1.0f, 1.0f);
-    t->l2_normalize(ROWS, COLS, 1e-12f, x, COLS, x, COLS);
+    t->l2_normalize(ROWS, COLS, 1e-12f, x, COLS, x, COLS, 0);
     return hash_of(ROWS * COLS, x);
 }
 

@@ -2,6 +2,7 @@
  * The bits of every operator do not depend on threads, executor, alignment, strides, batch or layout,
  * and all tables of a class agree; also under concurrent calls, inside a parallel region and after fork.
  */
+#include "cpu.h"
 #include "reference.h"
 
 #include <math.h>
@@ -598,6 +599,18 @@ static void check_memory(const struct invariant *op, const heed_context *context
     }
 }
 
+/* Rows in groups, and one after the other, whatever this CPU is given. */
+static void check_order(const struct invariant *op, heed_context *context)
+{
+    const size_t given = context->in_order, orders[] = {HEED_CPU_ANY_ORDER, 0};
+    for (size_t i = 0; i < COUNT(orders); i++) {
+        context->in_order = orders[i];
+        run_all(op, context, 0, 0, got);
+        compare(op, 0, op->units, "in order from bytes", orders[i]);
+    }
+    context->in_order = given;
+}
+
 static void check_split(const struct invariant *op, const heed_context *context)
 {
     size_t step = op->rows ? 1 : quick() ? 47 : 7;
@@ -1172,6 +1185,7 @@ static void test_table(const struct heed_kernels *table)
         check_class(op, i, table);
         check_executors(op, table);
         check_memory(op, context);
+        check_order(op, context);
         check_split(op, context);
         end();
     }

@@ -381,31 +381,31 @@ static void run_norm_outputs(const struct heed_kernels *kernels, const struct ro
 static void run_l2_normalize(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                              size_t ld)
 {
-    kernels->l2_normalize(r->rows, r->cols, 1e-12f, src, ld, dst, ld);
+    kernels->l2_normalize(r->rows, r->cols, 1e-12f, src, ld, dst, ld, 256);
 }
 
 static void run_relu(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                      size_t ld)
 {
-    kernels->activate(HEED_KIND_RELU, r->rows, r->cols, src, ld, dst, ld);
+    kernels->activate(HEED_KIND_RELU, r->rows, r->cols, src, ld, dst, ld, 256);
 }
 
 static void run_gelu_erf(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                          size_t ld)
 {
-    kernels->activate(HEED_KIND_GELU_ERF, r->rows, r->cols, src, ld, dst, ld);
+    kernels->activate(HEED_KIND_GELU_ERF, r->rows, r->cols, src, ld, dst, ld, 256);
 }
 
 static void run_gelu_tanh(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                           size_t ld)
 {
-    kernels->activate(HEED_KIND_GELU_TANH, r->rows, r->cols, src, ld, dst, ld);
+    kernels->activate(HEED_KIND_GELU_TANH, r->rows, r->cols, src, ld, dst, ld, 256);
 }
 
 static void run_silu(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                      size_t ld)
 {
-    kernels->activate(HEED_KIND_SILU, r->rows, r->cols, src, ld, dst, ld);
+    kernels->activate(HEED_KIND_SILU, r->rows, r->cols, src, ld, dst, ld, 256);
 }
 
 static void run_gated(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
@@ -414,7 +414,7 @@ static void run_gated(const struct heed_kernels *kernels, const struct row_case 
     enum heed_activation_kind kind = (enum heed_activation_kind)(r->cols % (HEED_KIND_SILU + 1));
     size_t ld_up = r->cols + r->rows % 2;
     const float *up = arena_place(&t.b, span(r->rows, r->cols, ld_up), r->at_end);
-    kernels->activate_gated(kind, r->rows, r->cols, src, ld, up, ld_up, dst, ld);
+    kernels->activate_gated(kind, r->rows, r->cols, src, ld, up, ld_up, dst, ld, 256);
 }
 
 static void run_mean_rows(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
