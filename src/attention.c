@@ -577,6 +577,7 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
                                        a->args.v.row_stride);
     double bytes = (double)task->keys * (double)(dim + padded) * sizeof(float);
     bool own = a->loop == HEED_ATTENTION_LOOP_HEADS;
+    task->k.foreseen = task->v.foreseen = heed_foresees(a->context);
     task->k.near = task->v.near = own && bytes <= 0.75 * (double)a->context->l2;
 }
 
@@ -589,6 +590,7 @@ static void set_pages(struct heed_attention_task *task, const struct attention *
     task->page_floats = cache->page_floats;
     task->k = heed_panels_packed(head, cache->head_dim);
     task->v = heed_panels_in_place(head + cache->page_keys * cache->head_dim, heed_pad(cache->value_dim));
+    task->k.foreseen = task->v.foreseen = heed_foresees(a->context);
 }
 
 /* One tensor of the caller's from the task's first row on, and how far its rows and heads are apart. */

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cpu.h"
 #include "heed.h"
 #include "kernels.h"
 
@@ -46,6 +47,12 @@ struct heed_context {
     heed_host host;
     heed_allocator allocator;
 };
+
+/* Whether the CPU brings by itself what is read in the order of memory, and is not to be asked. */
+static inline bool heed_foresees(const struct heed_context *context)
+{
+    return context->in_order != HEED_CPU_ANY_ORDER;
+}
 
 /* As heed_context_create, on any runnable table: the tests' way to tables that may not be selected. */
 heed_status heed_context_create_on(heed_context **context, const heed_context_options *options,

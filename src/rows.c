@@ -3,8 +3,6 @@
  */
 #include "rows.h"
 
-#include "cpu.h"
-
 /* Elements of a block: some microseconds of work, and 64 KiB of input. */
 #define BLOCK_ELEMENTS 16384
 
@@ -45,7 +43,7 @@ void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols,
 
 static bool in_order(const struct heed_context *context, size_t rows, size_t cols)
 {
-    return context->in_order != HEED_CPU_ANY_ORDER && cols > CLOSE_COLS &&
+    return heed_foresees(context) && cols > CLOSE_COLS &&
            heed_times(heed_times(rows, cols), 2 * sizeof(float)) >= context->in_order;
 }
 
@@ -62,5 +60,5 @@ void heed_run_row_groups(const struct heed_context *context, size_t rows, size_t
 
 size_t heed_write_ahead(const struct heed_context *context)
 {
-    return context->in_order == HEED_CPU_ANY_ORDER ? WRITE_AHEAD : 0;
+    return heed_foresees(context) ? 0 : WRITE_AHEAD;
 }

@@ -166,6 +166,7 @@ void heed_product_run(const struct heed_context *context, const struct heed_prod
                     (double)plan.cut.rows) *
                    (double)product->k;
     product->b.near = share * sizeof(float) <= (double)context->l2 * 3 / 4;
+    product->b.foreseen = heed_foresees(context);
     double work = (double)product->m * (double)product->n * ((double)product->k + 1.0);
     heed_run(context, plan.cut.tasks, work, run_block, &plan);
 }

@@ -2,7 +2,6 @@
  * The bits of every operator do not depend on threads, executor, alignment, strides, batch or layout,
  * and all tables of a class agree; also under concurrent calls, inside a parallel region and after fork.
  */
-#include "cpu.h"
 #include "reference.h"
 
 #include <math.h>
