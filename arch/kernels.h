@@ -42,7 +42,8 @@ struct heed_panels {
     float *copy;       /* or NULL: room for k x min(n, 128) floats, n in whole panels, to pack b in place */
     const float *next; /* a hint: what is wanted after the last column, laid out alike; or NULL */
     bool near;         /* a hint: all of it is in L2, which saves looking ahead */
-    bool foreseen;     /* a hint: what a single row reads is foreseen by the CPU, if that is few panels at once */
+    size_t
+        foreseen; /* a hint: so many rows read what the CPU foresees, if one or two do not read many panels at once */
 };
 
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
@@ -59,13 +60,13 @@ static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const u
 
 static inline struct heed_panels heed_panels_packed(const float *data, size_t k)
 {
-    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, NULL, false, false};
+    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, NULL, false, 0};
     return panels;
 }
 
 static inline struct heed_panels heed_panels_in_place(const float *data, size_t row)
 {
-    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, false};
+    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, 0};
     return panels;
 }
 

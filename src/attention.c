@@ -561,6 +561,13 @@ static void set_position(struct heed_attention_task *task, const struct attentio
         task->first_block = (size_t)task->oldest / HEED_KEY_BLOCK * HEED_KEY_BLOCK;
 }
 
+static size_t foreseen_rows(const struct attention *a, size_t keys)
+{
+    double heads = (double)a->args.batch * (double)a->args.n_kv_heads;
+    double floats = heads * (double)keys * (double)(a->args.head_dim + a->args.value_dim);
+    return heed_foreseen_rows(a->context, floats * sizeof(float));
+}
+
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)
 {
     const struct attention *a = &run->a;
@@ -577,7 +584,7 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
                                        a->args.v.row_stride);
     double bytes = (double)task->keys * (double)(dim + padded) * sizeof(float);
     bool own = a->loop == HEED_ATTENTION_LOOP_HEADS;
-    task->k.foreseen = task->v.foreseen = heed_foresees(a->context);
+    task->k.foreseen = task->v.foreseen = foreseen_rows(a, task->keys);
     task->k.near = task->v.near = own && bytes <= 0.75 * (double)a->context->l2;
 }
 
@@ -590,7 +597,7 @@ static void set_pages(struct heed_attention_task *task, const struct attention *
     task->page_floats = cache->page_floats;
     task->k = heed_panels_packed(head, cache->head_dim);
     task->v = heed_panels_in_place(head + cache->page_keys * cache->head_dim, heed_pad(cache->value_dim));
-    task->k.foreseen = task->v.foreseen = heed_foresees(a->context);
+    task->k.foreseen = task->v.foreseen = foreseen_rows(a, task->keys);
 }
 
 /* One tensor of the caller's from the task's first row on, and how far its rows and heads are apart. */

@@ -54,6 +54,13 @@ static inline bool heed_foresees(const struct heed_context *context)
     return context->in_order != HEED_CPU_ANY_ORDER;
 }
 
+/* Rows of a product up to which the lines of a b of so many bytes are better not asked for: requests reach no more than
+ * half of what memory gives, but hide the latency of caches; in_order is half of the last one. */
+static inline size_t heed_foreseen_rows(const struct heed_context *context, double bytes)
+{
+    return !heed_foresees(context) ? 0 : bytes < 2.0 * (double)context->in_order ? 2 : 6;
+}
+
 /* As heed_context_create, on any runnable table: the tests' way to tables that may not be selected. */
 heed_status heed_context_create_on(heed_context **context, const heed_context_options *options,
                                    const struct heed_kernels *kernels);

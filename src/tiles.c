@@ -166,7 +166,8 @@ void heed_product_run(const struct heed_context *context, const struct heed_prod
                     (double)plan.cut.rows) *
                    (double)product->k;
     product->b.near = share * sizeof(float) <= (double)context->l2 * 3 / 4;
-    product->b.foreseen = heed_foresees(context);
+    product->b.foreseen = heed_foreseen_rows(context, (double)product->n * (double)panels_per_column(product) *
+                                                          (double)product->k * sizeof(float));
     double work = (double)product->m * (double)product->n * ((double)product->k + 1.0);
     heed_run(context, plan.cut.tasks, work, run_block, &plan);
 }
