@@ -129,22 +129,23 @@ struct product {
     const struct blas *blas;
     const struct problem *problem;
     int m, n, k;
-    float *packed; /* the library's form of b */
+    const float *b;
+    float *packed; /* the library's form of b, or its own copy; NULL: b is the problem's */
 };
 
 static bool call_sgemm(void *state)
 {
     const struct product *p = state;
-    p->blas->sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, p->m, p->n, p->k, 1.0f, p->problem->operand[0], p->k,
-                   p->problem->operand[1], p->n, 0.0f, p->problem->out, p->n);
+    p->blas->sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, p->m, p->n, p->k, 1.0f, p->problem->operand[0], p->k, p->b,
+                   p->n, 0.0f, p->problem->out, p->n);
     return true;
 }
 
 static bool call_sgemv(void *state)
 {
     const struct product *p = state;
-    p->blas->sgemv(ROW_MAJOR, TRANSPOSE, p->k, p->n, 1.0f, p->problem->operand[1], p->n, p->problem->operand[0], 1,
-                   0.0f, p->problem->out, 1);
+    p->blas->sgemv(ROW_MAJOR, TRANSPOSE, p->k, p->n, 1.0f, p->b, p->n, p->problem->operand[0], 1, 0.0f, p->problem->out,
+                   1);
     return true;
 }
 
@@ -160,8 +161,18 @@ static bool pack(struct product *p)
 {
     p->packed = memory_aligned_array(p->blas->pack_bytes(MATRIX_B, p->m, p->n, p->k), 1);
     if (p->packed)
-        p->blas->pack(ROW_MAJOR, MATRIX_B, NO_TRANSPOSE, p->m, p->n, p->k, 1.0f, p->problem->operand[1], p->n,
-                      p->packed);
+        p->blas->pack(ROW_MAJOR, MATRIX_B, NO_TRANSPOSE, p->m, p->n, p->k, 1.0f, p->b, p->n, p->packed);
+    return p->packed != NULL;
+}
+
+/* Libraries that read the same weights would keep them in the caches for one another. */
+static bool copy(struct product *p)
+{
+    size_t count = p->problem->operand_count[1];
+    p->packed = memory_aligned_array(count, sizeof *p->packed);
+    if (p->packed)
+        memcpy(p->packed, p->b, count * sizeof *p->packed);
+    p->b = p->packed;
     return p->packed != NULL;
 }
 
@@ -182,7 +193,7 @@ static enum outcome open_product(const struct library *library, struct impl *imp
     struct product *p = memory_array(1, sizeof *p);
     if (!p)
         return OUTCOME_FAILED;
-    *p = (struct product){library->state, problem, (int)s->m, (int)s->n, (int)s->k, NULL};
+    *p = (struct product){library->state, problem, (int)s->m, (int)s->n, (int)s->k, problem->operand[1], NULL};
     impl->state = p;
     impl->close = close_product;
     if (kind != SUITE_MATMUL && can_pack(p->blas)) {
@@ -190,7 +201,7 @@ static enum outcome open_product(const struct library *library, struct impl *imp
         return pack(p) ? OUTCOME_READY : OUTCOME_FAILED;
     }
     impl->call = kind == SUITE_GEMV ? call_sgemv : call_sgemm;
-    return OUTCOME_READY;
+    return kind == SUITE_MATMUL || copy(p) ? OUTCOME_READY : OUTCOME_FAILED;
 }
 
 struct library library_openblas = {.name = "openblas",
