@@ -20,6 +20,8 @@ import os
 import sys
 import time
 
+os.environ["NUMPY_MADVISE_HUGEPAGE"] = "0"  # before numpy comes: the other libraries' operands have no huge pages either
+
 from problem import Problem
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
