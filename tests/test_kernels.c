@@ -100,6 +100,9 @@ static struct heed_epilogue epilogue_of(unsigned kind, const float *bias, const 
     return e;
 }
 
+/* Rows up to which b is called foreseen, in turn. */
+static const size_t foreseen[] = {0, 2, 6, 0, 6};
+
 static void check_gemm(const struct gemm_case *g)
 {
     size_t lda = g->k + g->lda_gap, ldc = g->n + g->ldc_gap, padded = (g->n + 15) / 16 * 16;
@@ -112,6 +115,7 @@ static void check_gemm(const struct gemm_case *g)
     size_t packed_floats = padded * g->k + (padded ? padded / HEED_PANEL - 1 : 0) * g->beyond * HEED_PANEL;
     b.data = arena_place(&t.b, in_place ? span(g->k, b_cols, b.row) : packed_floats, g->at_end);
     b.next = g->ahead ? b.data : NULL;
+    b.foreseen = foreseen[g->kind % 5];
     size_t n = span(g->m, g->n, ldc);
     float *got = g->align_c ? prepare(n, 0) + g->align_c : prepare(n, g->at_end);
     if (g->align_c)
@@ -130,6 +134,7 @@ static void check_gated(size_t m, size_t n, size_t k, unsigned kind, int at_end)
 {
     size_t ldc = n + kind % 3;
     struct heed_panels b = heed_panels_packed(arena_place(&t.b, (n + 15) / 16 * 32 * k, at_end), k);
+    b.foreseen = foreseen[kind % 5];
     const float *a = arena_place(&t.a, span(m, k, k + 1), at_end), *bias = arena_place(&t.extra, n, at_end);
     struct heed_epilogue e = {.kind = HEED_EPILOGUE_GATED,
                               .activation = (enum heed_activation_kind)(kind % 5),
