@@ -193,12 +193,6 @@ static const struct choice *default_choice(void)
     return choice;
 }
 
-static void choose_at_load(void) __attribute__((constructor));
-static void choose_at_load(void)
-{
-    (void)default_choice();
-}
-
 size_t heed_in_order_bytes(void)
 {
     static atomic_size_t known; /* 0: not asked yet; cpuid can take a virtual machine microseconds */
@@ -208,6 +202,13 @@ size_t heed_in_order_bytes(void)
         atomic_store_explicit(&known, bytes, memory_order_relaxed);
     }
     return bytes;
+}
+
+static void choose_at_load(void) __attribute__((constructor));
+static void choose_at_load(void)
+{
+    (void)default_choice();
+    (void)heed_in_order_bytes();
 }
 
 size_t heed_l2_bytes(void)
