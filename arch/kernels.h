@@ -30,6 +30,9 @@
  * place: what is left over beside the main ones weighs more. */
 #define HEED_NARROW_COLS 256
 
+/* The most rows for which a b may be called foreseen. */
+#define HEED_FORESEEN_ROWS 6
+
 /* Keys that attention reduces from zero before it folds the result into the row. */
 #define HEED_KEY_BLOCK 256
 
@@ -42,8 +45,7 @@ struct heed_panels {
     float *copy;       /* or NULL: room for k x min(n, 128) floats, n in whole panels, to pack b in place */
     const float *next; /* a hint: what is wanted after the last column, laid out alike; or NULL */
     bool near;         /* a hint: all of it is in L2, which saves looking ahead */
-    size_t
-        foreseen; /* a hint: so many rows read what the CPU foresees, if one or two do not read many panels at once */
+    size_t foreseen;   /* a hint: what up to so many rows read is foreseen by the CPU; HEED_FORESEEN_ROWS at most */
 };
 
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,

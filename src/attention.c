@@ -584,7 +584,6 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
                                        a->args.v.row_stride);
     double bytes = (double)task->keys * (double)(dim + padded) * sizeof(float);
     bool own = a->loop == HEED_ATTENTION_LOOP_HEADS;
-    task->k.foreseen = task->v.foreseen = foreseen_rows(a, task->keys);
     task->k.near = task->v.near = own && bytes <= 0.75 * (double)a->context->l2;
 }
 
@@ -597,7 +596,6 @@ static void set_pages(struct heed_attention_task *task, const struct attention *
     task->page_floats = cache->page_floats;
     task->k = heed_panels_packed(head, cache->head_dim);
     task->v = heed_panels_in_place(head + cache->page_keys * cache->head_dim, heed_pad(cache->value_dim));
-    task->k.foreseen = task->v.foreseen = foreseen_rows(a, task->keys);
 }
 
 /* One tensor of the caller's from the task's first row on, and how far its rows and heads are apart. */
@@ -657,6 +655,7 @@ static struct heed_attention_task make_task(const struct attention_run *run, siz
         set_pages(&task, a, b, kv.h);
     else
         set_panels(&task, run, kv);
+    task.k.foreseen = task.v.foreseen = foreseen_rows(a, task.keys);
     set_position(&task, a, b, row);
     set_mask(&task, &args->mask, b, h, row);
     return task;

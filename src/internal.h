@@ -58,7 +58,7 @@ static inline bool heed_foresees(const struct heed_context *context)
  * half of what memory gives, but hide the latency of caches; in_order is half of the last one. */
 static inline size_t heed_foreseen_rows(const struct heed_context *context, double bytes)
 {
-    return !heed_foresees(context) ? 0 : bytes < 2.0 * (double)context->in_order ? 2 : 6;
+    return !heed_foresees(context) ? 0 : bytes < 2.0 * (double)context->in_order ? 2 : HEED_FORESEEN_ROWS;
 }
 
 /* As heed_context_create, on any runnable table: the tests' way to tables that may not be selected. */

@@ -101,7 +101,7 @@ static struct heed_epilogue epilogue_of(unsigned kind, const float *bias, const 
 }
 
 /* Rows up to which b is called foreseen, in turn. */
-static const size_t foreseen[] = {0, 2, 6, 0, 6};
+static const size_t foreseen[] = {0, 2, HEED_FORESEEN_ROWS, 0, HEED_FORESEEN_ROWS};
 
 static void check_gemm(const struct gemm_case *g)
 {
