@@ -49,7 +49,7 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     size_t mr = context->kernels->mr;
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
     mm->cut.depth = mm->epilogue.beta == 0.0f ? heed_split_depth(mm->k) : mm->k;
-    mm->packs = mm->transpose_b || mm->cut.rows > IN_PLACE_ROWS;
+    mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
     size_t sliver = mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, !mm->packs);
     heed_cut(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;

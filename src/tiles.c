@@ -159,8 +159,10 @@ void heed_product_run(const struct heed_context *context, const struct heed_prod
     }
     struct plan plan = {.kernels = context->kernels, .product = product};
     plan.cut.depth = block_depth(plan.kernels, product);
-    plan.cut.rows = block_rows(context, product->m, plan.cut.depth);
     plan.cut.sliver = heed_sliver(plan.kernels, product->m, product->epilogue.kind == HEED_EPILOGUE_GATED);
+    plan.cut.rows = product->m;
+    if (product->n > plan.cut.sliver)
+        plan.cut.rows = block_rows(context, product->m, plan.cut.depth);
     heed_cut(context, product->m, product->n, product->k, LEAST_ROWS, &plan.cut);
     double share = ((double)product->n * (double)panels_per_column(product) / (double)heed_workers(context) +
                     (double)plan.cut.rows) *

@@ -206,6 +206,22 @@ static void sweep_gemm_ahead(void)
                                        beyond, true});
 }
 
+/* Few columns, alone or after whole panels, by whole groups of rows and some left over, by few steps and by more than
+ * are copied side by side. */
+static void sweep_gemm_few_columns(void)
+{
+    static const size_t rows[] = {8, 15, 16, 17, 31, 32, 40}, depths[] = {7, 8, 9, 15, 16, 23};
+    unsigned kind = 0;
+    for (size_t cols = 1; cols <= HEED_PANEL; cols++) {
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            for (size_t j = 0; j < sizeof depths / sizeof *depths; j++, kind++)
+                check_gemm(&(struct gemm_case){rows[i], cols + kind / 3 % 3 * 2 * HEED_PANEL, depths[j], kind % 4,
+                                               kind % 5, 0, 0, kind & 1, kind / 2, 0, false});
+        for (size_t k = 4096 / cols - 1; k <= 4096 / cols + 1; k++, kind++)
+            check_gemm(&(struct gemm_case){17, cols, k, 0, 1, 0, 0, 1, kind, 0, false});
+    }
+}
+
 static void sweep_gemm_alignments(void)
 {
     size_t most_m = 2 * t.table->tallest + 1,
@@ -723,6 +739,9 @@ static void test_table(const struct heed_kernels *table)
     }
     begin("%s: gemm, every size", table->name);
     sweep_gemm_sizes();
+    end();
+    begin("%s: gemm, few columns", table->name);
+    sweep_gemm_few_columns();
     end();
     begin("%s: gemm, looking ahead", table->name);
     sweep_gemm_ahead();

@@ -12,6 +12,7 @@ typedef __m256 vf;
 #define VF_EACH 2
 #define VF_FUSED 1
 #define VF_REDUCES 0
+#define VF_STEPS 4
 #define GEMM_MR 6
 #define GEMM_NARROW_MR 6
 #define GEMM_TALLEST 6
@@ -190,4 +191,24 @@ HEED_INLINE void vf_transpose(vf v[VF_LEN])
         v[i] = _mm256_permute2f128_ps(q[i], q[i + 4], 0x20);
         v[i + 4] = _mm256_permute2f128_ps(q[i], q[i + 4], 0x31);
     }
+}
+
+/* Rows four apart share a vector. */
+HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
+{
+    vf t[4];
+    HEED_UNROLL
+    for (size_t i = 0; i < 4; i++) {
+        const float *row = p + i * ld;
+        v[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(row)), _mm_loadu_ps(row + 4 * ld), 1);
+    }
+    HEED_UNROLL
+    for (int i = 0; i < 4; i += 2) {
+        t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
+    }
+    v[0] = _mm256_shuffle_ps(t[0], t[2], 0x44);
+    v[1] = _mm256_shuffle_ps(t[0], t[2], 0xee);
+    v[2] = _mm256_shuffle_ps(t[1], t[3], 0x44);
+    v[3] = _mm256_shuffle_ps(t[1], t[3], 0xee);
 }

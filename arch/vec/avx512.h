@@ -13,6 +13,7 @@ typedef __m512 vf;
 #define VF_EACH 4
 #define VF_FUSED 1
 #define VF_REDUCES 1
+#define VF_STEPS 8
 #define GEMM_MR 8
 #define GEMM_NARROW_MR 6
 #define GEMM_TALLEST 9
@@ -195,5 +196,40 @@ HEED_INLINE void vf_transpose(vf v[VF_LEN])
         v[i + 4] = _mm512_shuffle_f32x4(odd_low, odd_high, 0x88);
         v[i + 8] = _mm512_shuffle_f32x4(even_low, even_high, 0xdd);
         v[i + 12] = _mm512_shuffle_f32x4(odd_low, odd_high, 0xdd);
+    }
+}
+
+/* Eight floats of one row and of another. */
+HEED_INLINE vf vf_halves(const float *low, const float *high)
+{
+    return _mm512_mask_broadcast_f32x8(_mm512_castps256_ps512(_mm256_loadu_ps(low)), 0xff00, _mm256_loadu_ps(high));
+}
+
+/* Rows four apart share a vector, so that one instruction puts their 128-bit lanes into place. */
+HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
+{
+    vf t[8], q[8];
+    HEED_UNROLL
+    for (size_t i = 0; i < 4; i++) {
+        const float *row = p + i * ld;
+        v[i] = vf_halves(row, row + 4 * ld);
+        v[i + 4] = vf_halves(row + 8 * ld, row + 12 * ld);
+    }
+    HEED_UNROLL
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
+    }
+    HEED_UNROLL
+    for (int i = 0; i < 8; i += 4) {
+        q[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
+        q[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
+        q[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        q[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    HEED_UNROLL
+    for (int i = 0; i < 4; i++) {
+        v[i] = _mm512_shuffle_f32x4(q[i], q[i + 4], 0x88);
+        v[i + 4] = _mm512_shuffle_f32x4(q[i], q[i + 4], 0xdd);
     }
 }

@@ -19,6 +19,7 @@ typedef float32x4_t vf;
 #define VF_EACH 4
 #define VF_FUSED 1
 #define VF_REDUCES 0
+#define VF_STEPS 4
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 2
 #define GEMM_PREFETCH 0
@@ -235,4 +236,12 @@ HEED_INLINE void vf_transpose(vf v[VF_LEN])
     v[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
     v[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
     v[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+}
+
+HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
+{
+    HEED_UNROLL
+    for (size_t i = 0; i < 4; i++)
+        v[i] = vf_load(p + i * ld);
+    vf_transpose(v);
 }

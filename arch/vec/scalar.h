@@ -10,6 +10,7 @@ typedef float vf;
 #define VF_LEN 1
 #define VF_EACH 1
 #define VF_REDUCES 0
+#define VF_STEPS 1
 #define GEMM_MR 4
 #define GEMM_NARROW_MR 4
 #define GEMM_TALLEST 4
@@ -177,4 +178,10 @@ HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
 HEED_INLINE void vf_transpose(vf v[VF_LEN])
 {
     (void)v;
+}
+
+HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
+{
+    (void)ld;
+    v[0] = *p;
 }

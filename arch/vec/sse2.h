@@ -12,6 +12,7 @@ typedef __m128 vf;
 #define VF_EACH 2
 #define VF_FUSED 0
 #define VF_REDUCES 0
+#define VF_STEPS 4
 #define GEMM_MR 3
 #define GEMM_NARROW_MR 3
 #define GEMM_TALLEST 3
@@ -190,4 +191,12 @@ HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
 HEED_INLINE void vf_transpose(vf v[VF_LEN])
 {
     _MM_TRANSPOSE4_PS(v[0], v[1], v[2], v[3]);
+}
+
+HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
+{
+    HEED_UNROLL
+    for (size_t i = 0; i < 4; i++)
+        v[i] = vf_load(p + i * ld);
+    vf_transpose(v);
 }
