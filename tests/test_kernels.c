@@ -116,6 +116,7 @@ static void check_gemm(const struct gemm_case *g)
     b.data = arena_place(&t.b, in_place ? span(g->k, b_cols, b.row) : packed_floats, g->at_end);
     b.next = g->ahead ? b.data : NULL;
     b.foreseen = foreseen[g->kind % 5];
+    b.near = g->kind / 3 % 2;
     size_t n = span(g->m, g->n, ldc);
     float *got = g->align_c ? prepare(n, 0) + g->align_c : prepare(n, g->at_end);
     if (g->align_c)
