@@ -35,7 +35,38 @@ size_t heed_sliver(const struct heed_kernels *kernels, size_t m, bool narrow)
     return heed_pad(kernels->tile_cols[heed_ceil_div(m, tiles) - 1]);
 }
 
-/* Columns first, as many for each worker, so that it reads its own part of b, and that part only; then rows. */
+/* Blocks of rows. More than give every worker something to do, so that who has finished may help others, only of four
+ * times the least rows: each block reads all of its columns of b, or packs them, once more. */
+static size_t row_blocks(size_t m, size_t least_rows, size_t wanted, size_t needed)
+{
+    size_t most = m / (4 * least_rows);
+    if (wanted > most)
+        wanted = most > needed ? most : needed;
+    if (wanted > needed)
+        wanted = wanted / needed * needed;
+    return wanted * least_rows > m ? heed_ceil_div(m, least_rows) : wanted;
+}
+
+/* Panels for each worker from which on one more for some of them does not tell. */
+#define MANY_PANELS 8
+
+/* Floats of a b that every worker may as well read whole: it is neither copied nor leaves L1. */
+#define SHARED_FLOATS 8192
+
+/* Blocks of columns, of a tile's width at least, and as many for each worker. One, if rows can be shared instead and
+ * columns not evenly, or not to advantage: workers that write to the same lines of c wait for each other. */
+static size_t column_blocks(size_t m, size_t n, size_t k, size_t least_rows, size_t sliver, size_t target,
+                            size_t workers)
+{
+    size_t panels = heed_ceil_div(n, HEED_PANEL), parts = n > sliver ? n / sliver : 1;
+    bool even = panels % workers == 0 || panels / workers >= MANY_PANELS;
+    parts = parts < target ? parts : target;
+    if ((parts < workers || !even || heed_times(n, k) <= SHARED_FLOATS) && m / least_rows >= workers)
+        return 1;
+    return parts > workers ? parts / workers * workers : parts;
+}
+
+/* Columns first, so that each worker reads its own part of b, and that part only; then rows. */
 void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows, struct heed_cut *cut)
 {
     size_t workers = heed_workers(context), mr = context->kernels->mr;
@@ -44,13 +75,11 @@ void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, 
         double work = (double)m * (double)n * (double)k / TASK_WORK;
         size_t target = work < (double)(4 * workers) ? (size_t)work : 4 * workers;
         target = target < workers ? workers : target;
-        size_t slivers = heed_ceil_div(n, cut->sliver), parts = slivers < target ? slivers : target;
-        parts = parts > workers ? parts / workers * workers : parts;
-        cut->cols = heed_pad(heed_ceil_div(n, parts));
-        size_t rows = heed_ceil_div(m, heed_ceil_div(target, heed_ceil_div(n, cut->cols)));
-        rows = rows < least_rows ? least_rows : rows;
-        if (rows < cut->rows)
-            cut->rows = heed_ceil_div(rows, mr) * mr;
+        cut->cols = heed_pad(heed_ceil_div(n, column_blocks(m, n, k, least_rows, cut->sliver, target, workers)));
+        size_t blocks = heed_ceil_div(n, cut->cols);
+        blocks = row_blocks(m, least_rows, heed_ceil_div(target, blocks), heed_ceil_div(workers, blocks));
+        size_t rows = heed_ceil_div(heed_ceil_div(m, blocks), mr) * mr;
+        cut->rows = rows < cut->rows ? rows : cut->rows;
     }
     cut->row_blocks = heed_ceil_div(m, cut->rows);
     cut->tasks = heed_times(cut->row_blocks, heed_ceil_div(n, cut->cols));
