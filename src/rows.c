@@ -41,7 +41,7 @@ void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols,
     run_blocks(context, cols, &blocks);
 }
 
-static bool in_order(const struct heed_context *context, size_t rows, size_t cols)
+bool heed_rows_in_order(const struct heed_context *context, size_t rows, size_t cols)
 {
     return heed_foresees(context) && cols > CLOSE_COLS &&
            heed_times(heed_times(rows, cols), 2 * sizeof(float)) >= context->in_order;
@@ -51,7 +51,7 @@ void heed_run_row_groups(const struct heed_context *context, size_t rows, size_t
                          void (*block)(const void *arg, size_t first, size_t count), const void *arg)
 {
     struct row_blocks blocks = {.block = block, .arg = arg, .rows = rows};
-    blocks.at_once = in_order(context, rows, cols) ? 1 : rows;
+    blocks.at_once = heed_rows_in_order(context, rows, cols) ? 1 : rows;
     run_blocks(context, cols, &blocks);
 }
 

@@ -62,6 +62,7 @@ static heed_status run_softmax(const heed_context *context, bool logarithm, size
                          .dst = dst,
                          .ld_dst = ld_dst,
                          .write_ahead = heed_write_ahead(c),
+                         .in_order = heed_rows_in_order(c, rows, cols),
                          .scale = o.scale,
                          .mask_kind = HEED_KIND_UNMASKED,
                          .logarithm = logarithm}};
@@ -73,7 +74,7 @@ static heed_status run_softmax(const heed_context *context, bool logarithm, size
     heed_write(&operands, dst, sizeof *dst, rows, cols, ld_dst, 1);
     status = heed_operands_check(&operands, NULL, 0);
     if (status == HEED_OK && rows > 0 && cols > 0)
-        heed_run_row_groups(c, rows, cols, softmax_rows, &s);
+        heed_run_rows(c, rows, cols, softmax_rows, &s);
     return status;
 }
 
