@@ -253,7 +253,9 @@ void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, 
 void heed_cut_block(const struct heed_cut *cut, size_t index, size_t m, size_t n, size_t *i, size_t *j, size_t *rows,
                     size_t *cols);
 
-void heed_product_run(const struct heed_context *context, const struct heed_product *product);
+/* Sets the hints of product->b, and what stands for operands without elements; a copy would take as long as a small
+ * product. */
+void heed_product_run(const struct heed_context *context, struct heed_product *product);
 
 /* ---- weights (pack.c) ---- */
 

@@ -8,6 +8,19 @@ _Static_assert((int)HEED_ACTIVATION_NONE == (int)HEED_KIND_NONE && (int)HEED_ACT
                    (int)HEED_ACTIVATION_GELU_TANH == (int)HEED_KIND_GELU_TANH,
                "kernels.h repeats heed_activation");
 
+static struct heed_epilogue epilogue_of(const heed_linear_options *o, bool gated)
+{
+    bool plain = !o->bias && !o->residual && o->activation == HEED_ACTIVATION_NONE;
+    return (struct heed_epilogue){.kind = gated   ? HEED_EPILOGUE_GATED
+                                          : plain ? HEED_EPILOGUE_STORE
+                                                  : HEED_EPILOGUE_LINEAR,
+                                  .bias = o->bias,
+                                  .up_bias = o->up_bias,
+                                  .activation = (enum heed_activation_kind)o->activation,
+                                  .residual = o->residual,
+                                  .ld_residual = o->ld_residual};
+}
+
 heed_status heed_linear(const heed_context *context, size_t m, const float *x, size_t ldx, const heed_weights *weights,
                         const heed_linear_options *options, float *y, size_t ldy)
 {
@@ -39,17 +52,7 @@ heed_status heed_linear(const heed_context *context, size_t m, const float *x, s
     if (status != HEED_OK)
         return status;
 
-    struct heed_product product = {
-        m, out, in, x, ldx, heed_weights_panels(weights), y, ldy, {.kind = HEED_EPILOGUE_STORE}};
-    if (gated || o.bias || o.residual || o.activation != HEED_ACTIVATION_NONE)
-        product.epilogue = (struct heed_epilogue){
-            .kind = gated ? HEED_EPILOGUE_GATED : HEED_EPILOGUE_LINEAR,
-            .bias = o.bias,
-            .up_bias = o.up_bias,
-            .activation = (enum heed_activation_kind)o.activation,
-            .residual = o.residual,
-            .ld_residual = o.ld_residual,
-        };
+    struct heed_product product = {m, out, in, x, ldx, heed_weights_panels(weights), y, ldy, epilogue_of(&o, gated)};
     heed_product_run(c, &product);
     return HEED_OK;
 }

@@ -169,11 +169,10 @@ static bool is_small(const struct heed_product *product)
 
 const float heed_nothing[HEED_PANEL];
 
-void heed_product_run(const struct heed_context *context, const struct heed_product *given)
+void heed_product_run(const struct heed_context *context, struct heed_product *product)
 {
-    if (given->m == 0 || given->n == 0)
+    if (product->m == 0 || product->n == 0)
         return;
-    struct heed_product copy = *given, *product = &copy;
     if (product->k == 0) {
         product->a = heed_nothing;
         product->lda = 0;
