@@ -10,13 +10,13 @@
 void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols,
                    void (*block)(const void *arg, size_t first, size_t count), const void *arg);
 
-/* Whether rows are to be read in the order of memory, one after the other. */
-bool heed_rows_in_order(const struct heed_context *context, size_t rows, size_t cols);
-
 /* The same where block reduces some rows together if it gets several: it gets one at a time where they are to be walked
  * in the order of memory. */
 void heed_run_row_groups(const struct heed_context *context, size_t rows, size_t cols,
                          void (*block)(const void *arg, size_t first, size_t count), const void *arg);
+
+/* Whether rows are to be read in the order of memory, one after the other. */
+bool heed_rows_in_order(const struct heed_context *context, size_t rows, size_t cols);
 
 /* How many floats ahead of its writing a row kernel is to ask for a line, 0 where the CPU does so itself. */
 size_t heed_write_ahead(const struct heed_context *context);

@@ -170,22 +170,22 @@ HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
     *b = _mm256_permute2f128_ps(low, high, 0x31);
 }
 
+/* A 4 x 4 block in each 128-bit lane of four vectors. */
+HEED_INLINE void vf_transpose_lanes(const vf v[4], vf q[4])
+{
+    vf low01 = _mm256_unpacklo_ps(v[0], v[1]), high01 = _mm256_unpackhi_ps(v[0], v[1]);
+    vf low23 = _mm256_unpacklo_ps(v[2], v[3]), high23 = _mm256_unpackhi_ps(v[2], v[3]);
+    q[0] = _mm256_shuffle_ps(low01, low23, 0x44);
+    q[1] = _mm256_shuffle_ps(low01, low23, 0xee);
+    q[2] = _mm256_shuffle_ps(high01, high23, 0x44);
+    q[3] = _mm256_shuffle_ps(high01, high23, 0xee);
+}
+
 HEED_INLINE void vf_transpose(vf v[VF_LEN])
 {
-    vf t[8];
-    HEED_UNROLL
-    for (int i = 0; i < 8; i += 2) {
-        t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
-        t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
-    }
     vf q[8];
-    HEED_UNROLL
-    for (int i = 0; i < 8; i += 4) {
-        q[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-        q[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-        q[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        q[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
+    vf_transpose_lanes(v, q);
+    vf_transpose_lanes(v + 4, q + 4);
     HEED_UNROLL
     for (int i = 0; i < 4; i++) {
         v[i] = _mm256_permute2f128_ps(q[i], q[i + 4], 0x20);
@@ -200,15 +200,7 @@ HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
     HEED_UNROLL
     for (size_t i = 0; i < 4; i++) {
         const float *row = p + i * ld;
-        v[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(row)), _mm_loadu_ps(row + 4 * ld), 1);
+        t[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(row)), _mm_loadu_ps(row + 4 * ld), 1);
     }
-    HEED_UNROLL
-    for (int i = 0; i < 4; i += 2) {
-        t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
-        t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
-    }
-    v[0] = _mm256_shuffle_ps(t[0], t[2], 0x44);
-    v[1] = _mm256_shuffle_ps(t[0], t[2], 0xee);
-    v[2] = _mm256_shuffle_ps(t[1], t[3], 0x44);
-    v[3] = _mm256_shuffle_ps(t[1], t[3], 0xee);
+    vf_transpose_lanes(t, v);
 }

@@ -170,22 +170,24 @@ HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
     *b = _mm512_permutex2var_ps(even, _mm512_add_epi32(z, _mm512_set1_epi32(8)), odd);
 }
 
+/* A 4 x 4 block in each 128-bit lane of four vectors. */
+HEED_INLINE void vf_transpose_lanes(const vf v[4], vf q[4])
+{
+    vf low01 = _mm512_unpacklo_ps(v[0], v[1]), high01 = _mm512_unpackhi_ps(v[0], v[1]);
+    vf low23 = _mm512_unpacklo_ps(v[2], v[3]), high23 = _mm512_unpackhi_ps(v[2], v[3]);
+    q[0] = _mm512_shuffle_ps(low01, low23, 0x44);
+    q[1] = _mm512_shuffle_ps(low01, low23, 0xee);
+    q[2] = _mm512_shuffle_ps(high01, high23, 0x44);
+    q[3] = _mm512_shuffle_ps(high01, high23, 0xee);
+}
+
 /* 4 x 4 blocks within 128-bit lanes, then the 4 x 4 matrix of lanes. */
 HEED_INLINE void vf_transpose(vf v[VF_LEN])
 {
-    vf t[16], q[16];
+    vf q[16];
     HEED_UNROLL
-    for (int i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
-        t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
-    }
-    HEED_UNROLL
-    for (int i = 0; i < 16; i += 4) {
-        q[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
-        q[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
-        q[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        q[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
+    for (int i = 0; i < 16; i += 4)
+        vf_transpose_lanes(v + i, q + i);
     HEED_UNROLL
     for (int i = 0; i < 4; i++) {
         vf even_low = _mm512_shuffle_f32x4(q[i], q[i + 4], 0x88);
@@ -208,7 +210,7 @@ HEED_INLINE vf vf_halves(const float *low, const float *high)
 /* Rows four apart share a vector, so that one instruction puts their 128-bit lanes into place. */
 HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
 {
-    vf t[8], q[8];
+    vf q[8];
     HEED_UNROLL
     for (size_t i = 0; i < 4; i++) {
         const float *row = p + i * ld;
@@ -216,17 +218,8 @@ HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
         v[i + 4] = vf_halves(row + 8 * ld, row + 12 * ld);
     }
     HEED_UNROLL
-    for (int i = 0; i < 8; i += 2) {
-        t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
-        t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
-    }
-    HEED_UNROLL
-    for (int i = 0; i < 8; i += 4) {
-        q[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
-        q[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
-        q[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        q[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
+    for (int i = 0; i < 8; i += 4)
+        vf_transpose_lanes(v + i, q + i);
     HEED_UNROLL
     for (int i = 0; i < 4; i++) {
         v[i] = _mm512_shuffle_f32x4(q[i], q[i + 4], 0x88);
