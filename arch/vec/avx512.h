@@ -25,6 +25,9 @@ typedef __m512 vf;
 #else
 #define GEMM_STEPS 2
 #endif
+#define GEMM_LAST_STEPS 4
+#define GEMM_LAST_ROWS 2
+#define GEMM_LAST_TILE 20
 #define GEMM_BY_LANE 0
 #define GEMM_TILES(X) X(1, 8) X(2, 8) X(3, 8) X(4, 6) X(5, 4) X(6, 4) X(7, 4) X(8, 3) X(9, 3)
 

@@ -24,6 +24,9 @@ typedef float32x4_t vf;
 #define GEMM_NARROWEST 2
 #define GEMM_PREFETCH 0
 #define GEMM_STEPS 1
+#define GEMM_LAST_STEPS 0
+#define GEMM_LAST_ROWS 1
+#define GEMM_LAST_TILE 0
 #if defined(__arm__)
 /* 6 x 8: 12 accumulators, 2 vectors of b and a factor in 16 registers; its multiply-add takes no lane. */
 #define GEMM_MR 6

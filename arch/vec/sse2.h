@@ -20,6 +20,9 @@ typedef __m128 vf;
 #define GEMM_NARROWEST 4
 #define GEMM_PREFETCH 16
 #define GEMM_STEPS 1
+#define GEMM_LAST_STEPS 0
+#define GEMM_LAST_ROWS 1
+#define GEMM_LAST_TILE 0
 #define GEMM_BY_LANE 0
 #define GEMM_TILES(X) X(1, 8) X(2, 4) X(3, 4)
 

@@ -8,7 +8,8 @@
  *                   where there are many rows, GEMM_NARROW_MR: and b is in place, gated, or
  *                   of few columns (see HEED_NARROW_COLS). GEMM_NARROWEST: the least of the vectors. GEMM_PREFETCH:
  *                   steps of k that b is asked for ahead, or 0. GEMM_STEPS: steps of a loop that also asks for
- *                   lines of what follows b. GEMM_BY_LANE: 1 where
+ *                   lines of what follows b. GEMM_LAST_STEPS: steps of k, or 0, that tiles of at least
+ *                   GEMM_LAST_TILE vectors take by GEMM_LAST_ROWS rows in the end. GEMM_BY_LANE: 1 where
  *                   vf_fma_lane(a, lane, b, c) = a[lane] b + c is one instruction
  * Memory            vf_load, vf_store: VF_LEN floats, any alignment. vf_load_n(p, n, fill) and
  *                   vf_store_n(p, v, n): the first n <= VF_LEN lanes; no other byte is touched.
@@ -54,6 +55,13 @@
 
 /* Keeps the compiler from moving loads of later steps up, where they cost registers that there are not. */
 #define HEED_KEEP_ORDER() __asm__ volatile("")
+
+/* Has a vector in a register, where compilers would rather load it again for each use. */
+#if defined(__x86_64__) || defined(__i386__)
+#define HEED_IN_REGISTER(v) __asm__("" : "+v"(v))
+#else
+#define HEED_IN_REGISTER(v)
+#endif
 
 /* Makes the compiler forget what it knows of an integer, which is to be in a register. */
 #define HEED_FORGET(x) __asm__("" : "+r"(x))
