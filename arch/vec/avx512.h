@@ -216,9 +216,10 @@ HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
     vf q[8];
     HEED_UNROLL
     for (size_t i = 0; i < 4; i++) {
-        const float *row = p + i * ld;
-        v[i] = vf_halves(row, row + 4 * ld);
-        v[i + 4] = vf_halves(row + 8 * ld, row + 12 * ld);
+        p += i > 0 ? ld : 0;
+        HEED_FORGET(p); /* or the compiler would keep sixteen addresses */
+        v[i] = vf_halves(p, p + 4 * ld);
+        v[i + 4] = vf_halves(p + 8 * ld, p + 12 * ld);
     }
     HEED_UNROLL
     for (int i = 0; i < 8; i += 4)
