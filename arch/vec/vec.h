@@ -9,7 +9,7 @@
  *                   of few columns (see HEED_NARROW_COLS). GEMM_NARROWEST: the least of the vectors. GEMM_PREFETCH:
  *                   steps of k that b is asked for ahead, or 0. GEMM_STEPS: steps of a loop that also asks for
  *                   lines of what follows b. GEMM_LAST_STEPS: steps of k, or 0, that tiles of at least
- *                   GEMM_LAST_TILE vectors take by GEMM_LAST_ROWS rows in the end. GEMM_BY_LANE: 1 where
+ *                   GEMM_LAST_TILE accumulators take by GEMM_LAST_ROWS rows in the end. GEMM_BY_LANE: 1 where
  *                   vf_fma_lane(a, lane, b, c) = a[lane] b + c is one instruction
  * Memory            vf_load, vf_store: VF_LEN floats, any alignment. vf_load_n(p, n, fill) and
  *                   vf_store_n(p, v, n): the first n <= VF_LEN lanes; no other byte is touched.
@@ -63,7 +63,7 @@
 #define HEED_IN_REGISTER(v)
 #endif
 
-/* Makes the compiler forget what it knows of an integer, which is to be in a register. */
+/* Makes the compiler forget what it knows of an integer or a pointer, which is to be in a register. */
 #define HEED_FORGET(x) __asm__("" : "+r"(x))
 
 /* Asks for a cache line, which need not exist. */
