@@ -167,7 +167,7 @@ struct heed_softmax_task {
     bool logarithm;
 };
 
-/* LayerNorm or RMSNorm, which uses neither shift nor mean. */
+/* LayerNorm, or RMSNorm, which uses neither shift nor mean, or the L2 norm, which uses no scale either. */
 struct heed_norm_task {
     size_t rows, cols;
     const float *x;
@@ -181,7 +181,8 @@ struct heed_norm_task {
     float *y;
     size_t ldy;
     float *mean, *inverse; /* [rows], of the deviation or the root mean square; or NULL */
-    size_t write_ahead;    /* as in softmax */
+    size_t write_ahead;    /* as in softmax; 0 where the CPU foresees what is read and written */
+    bool in_order;         /* as in softmax */
 };
 
 /* The heads of one token. */
@@ -213,7 +214,7 @@ struct heed_rotary_task {
  * sum_rows      dst = rows[0] + rows[1] + ... in that order, n_rows >= 1
  * mean_rows     dst = (src row 0 + row 1 + ...) * factor, in row order from +0
  * max_rows      dst = maximum of the rows, NaN where any is; rows >= 1
- * l2_normalize  dst = src * (1 / max(norm, eps)) for each row; dst may be src
+ * l2_normalize  y = x (1 / max(norm, eps)) for each row; no residual
  * argmax        index of the first NaN, or else of the first largest element; cols >= 1
  * top_k         indices of the k first elements, by NaN, then value, then index; 1 <= k <= cols
  * vexp          y = exp(x); for the tests, which hold it to all floats
@@ -242,9 +243,7 @@ struct heed_rotary_task {
     X(void, sum_rows, (size_t n_rows, const float *const *rows, size_t cols, float *dst))                              \
     X(void, mean_rows, (size_t rows, size_t cols, const float *src, size_t ld, float factor, float *dst))              \
     X(void, max_rows, (size_t rows, size_t cols, const float *src, size_t ld, float *dst))                             \
-    X(void, l2_normalize,                                                                                              \
-      (size_t rows, size_t cols, float eps, const float *src, size_t ld_src, float *dst, size_t ld_dst,                \
-       size_t write_ahead))                                                                                            \
+    X(void, l2_normalize, (const struct heed_norm_task *task))                                                         \
     X(size_t, argmax, (size_t cols, const float *src))                                                                 \
     X(void, top_k, (size_t cols, size_t k, const float *src, size_t *index))                                           \
     X(void, vexp, (size_t n, const float *x, float *y))                                                                \

@@ -54,13 +54,22 @@ static heed_status check_norm(struct heed_operands *operands, const struct heed_
     return heed_operands_check(operands, NULL, 0);
 }
 
-static heed_status run_norm(const struct heed_context *context, const struct norm *n)
+static void run_norm(const struct heed_context *context, struct norm n)
+{
+    size_t rows = n.task.rows, cols = n.task.cols;
+    n.task.write_ahead = heed_write_ahead(context);
+    n.task.in_order = heed_rows_in_order(context, rows, cols);
+    if (rows > 0 && cols > 0)
+        heed_run_rows(context, rows, cols, norm_rows, &n);
+}
+
+static heed_status check_and_run(const struct heed_context *context, struct norm n)
 {
     struct heed_operands operands;
     heed_operands_begin(&operands, HEED_OK);
-    heed_status status = check_norm(&operands, &n->task);
-    if (status == HEED_OK && n->task.rows > 0 && n->task.cols > 0)
-        heed_run_row_groups(context, n->task.rows, n->task.cols, norm_rows, n);
+    heed_status status = check_norm(&operands, &n.task);
+    if (status == HEED_OK)
+        run_norm(context, n);
     return status;
 }
 
@@ -84,8 +93,8 @@ heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols
         return status;
     const struct norm n = {c->kernels->layernorm,
                            {rows, cols, x, ldx, o.residual, o.ld_residual, o.sum, o.ld_sum, o.scale, o.shift, o.eps, y,
-                            ldy, o.mean, o.inverse_deviation, heed_write_ahead(c)}};
-    return run_norm(c, &n);
+                            ldy, o.mean, o.inverse_deviation, 0, false}};
+    return check_and_run(c, n);
 }
 
 heed_status heed_rmsnorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
@@ -102,23 +111,8 @@ heed_status heed_rmsnorm(const heed_context *context, size_t rows, size_t cols, 
         return status;
     const struct norm n = {c->kernels->rmsnorm,
                            {rows, cols, x, ldx, o.residual, o.ld_residual, o.sum, o.ld_sum, o.scale, NULL, o.eps, y,
-                            ldy, NULL, o.inverse_rms, heed_write_ahead(c)}};
-    return run_norm(c, &n);
-}
-
-struct l2_normalize {
-    const struct heed_kernels *kernels;
-    size_t cols, ld_src, ld_dst, write_ahead;
-    float eps;
-    const float *src;
-    float *dst;
-};
-
-static void l2_rows(const void *arg, size_t first, size_t count)
-{
-    const struct l2_normalize *l = arg;
-    l->kernels->l2_normalize(count, l->cols, l->eps, l->src + first * l->ld_src, l->ld_src, l->dst + first * l->ld_dst,
-                             l->ld_dst, l->write_ahead);
+                            ldy, NULL, o.inverse_rms, 0, false}};
+    return check_and_run(c, n);
 }
 
 heed_status heed_l2_normalize(const heed_context *context, size_t rows, size_t cols, float eps, const float *src,
@@ -132,9 +126,10 @@ heed_status heed_l2_normalize(const heed_context *context, size_t rows, size_t c
     heed_read(&operands, src, sizeof *src, rows, cols, ld_src, 1);
     heed_write(&operands, dst, sizeof *dst, rows, cols, ld_dst, 1);
     heed_status status = heed_operands_check(&operands, NULL, 0);
-    if (status != HEED_OK || rows == 0 || cols == 0)
+    if (status != HEED_OK)
         return status;
-    struct l2_normalize l = {c->kernels, cols, ld_src, ld_dst, heed_write_ahead(c), eps, src, dst};
-    heed_run_row_groups(c, rows, cols, l2_rows, &l);
+    const struct norm n = {c->kernels->l2_normalize,
+                           {.rows = rows, .cols = cols, .x = src, .ldx = ld_src, .eps = eps, .y = dst, .ldy = ld_dst}};
+    run_norm(c, n);
     return HEED_OK;
 }

@@ -9,50 +9,46 @@
 /* Rows up to here are close enough together to be read in turn: four are a kilobyte. */
 #define CLOSE_COLS 64
 
+/* Rows that kernels reduce at once, at most. */
+#define GROUP 4
+
 struct row_blocks {
     void (*block)(const void *arg, size_t first, size_t count);
     const void *arg;
     size_t rows, step;
-    size_t at_once; /* rows of a call of block */
 };
 
-static void run_rows(void *arg, size_t index, size_t worker)
+static void run_block(void *arg, size_t index, size_t worker)
 {
     const struct row_blocks *b = arg;
-    size_t first = index * b->step, end = b->rows - first < b->step ? b->rows : first + b->step;
+    size_t first = index * b->step, left = b->rows - first;
     (void)worker;
-    for (size_t count; first < end; first += count) {
-        count = end - first < b->at_once ? end - first : b->at_once;
-        b->block(b->arg, first, count);
-    }
+    b->block(b->arg, first, left < b->step ? left : b->step);
 }
 
-static void run_blocks(const struct heed_context *context, size_t cols, struct row_blocks *blocks)
+/* Rows of a block, whole groups: one block for one worker. */
+static size_t rows_of_block(const struct heed_context *context, size_t rows, size_t cols)
 {
-    double work = (double)blocks->rows * (double)cols * HEED_ROW_WORK;
-    blocks->step = cols < BLOCK_ELEMENTS ? BLOCK_ELEMENTS / (cols ? cols : 1) : 1;
-    heed_run(context, heed_ceil_div(blocks->rows, blocks->step), work, run_rows, blocks);
+    size_t step = BLOCK_ELEMENTS / (cols ? cols : 1);
+    if (heed_workers(context) == 1)
+        return rows;
+    return step == 0 ? 1 : step < GROUP ? step : step / GROUP * GROUP;
 }
 
 void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols,
                    void (*block)(const void *arg, size_t first, size_t count), const void *arg)
 {
-    struct row_blocks blocks = {.block = block, .arg = arg, .rows = rows, .at_once = rows};
-    run_blocks(context, cols, &blocks);
+    if (rows == 0)
+        return;
+    struct row_blocks blocks = {block, arg, rows, rows_of_block(context, rows, cols)};
+    double work = (double)rows * (double)cols * HEED_ROW_WORK;
+    heed_run(context, heed_ceil_div(rows, blocks.step), work, run_block, &blocks);
 }
 
 bool heed_rows_in_order(const struct heed_context *context, size_t rows, size_t cols)
 {
     return heed_foresees(context) && cols > CLOSE_COLS &&
            heed_times(heed_times(rows, cols), 2 * sizeof(float)) >= context->in_order;
-}
-
-void heed_run_row_groups(const struct heed_context *context, size_t rows, size_t cols,
-                         void (*block)(const void *arg, size_t first, size_t count), const void *arg)
-{
-    struct row_blocks blocks = {.block = block, .arg = arg, .rows = rows};
-    blocks.at_once = heed_rows_in_order(context, rows, cols) ? 1 : rows;
-    run_blocks(context, cols, &blocks);
 }
 
 /* Far enough for memory to answer, near enough to stay in the first cache. */

@@ -6,14 +6,10 @@
 
 #include "internal.h"
 
-/* Runs block(arg, first, count) over all rows, in blocks of so many rows that a call is worth it. */
+/* Runs block(arg, first, count) over all rows, in blocks of so many rows that a call is worth it, for one worker all at
+ * once. */
 void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols,
                    void (*block)(const void *arg, size_t first, size_t count), const void *arg);
-
-/* The same where block reduces some rows together if it gets several: it gets one at a time where they are to be walked
- * in the order of memory. */
-void heed_run_row_groups(const struct heed_context *context, size_t rows, size_t cols,
-                         void (*block)(const void *arg, size_t first, size_t count), const void *arg);
 
 /* Whether rows are to be read in the order of memory, one after the other. */
 bool heed_rows_in_order(const struct heed_context *context, size_t rows, size_t cols);

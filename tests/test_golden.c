@@ -431,7 +431,9 @@ static uint64_t golden_mean_rows(const struct heed_kernels *t)
 static uint64_t golden_l2_normalize(const struct heed_kernels *t)
 {
     float *x = random_floats(ROWS * COLS, -1.0f, 1.0f);
-    t->l2_normalize(ROWS, COLS, 1e-12f, x, COLS, x, COLS, 0);
+    const struct heed_norm_task task = {
+        .rows = ROWS, .cols = COLS, .x = x, .ldx = COLS, .eps = 1e-12f, .y = x, .ldy = COLS};
+    t->l2_normalize(&task);
     return hash_of(ROWS * COLS, x);
 }
 

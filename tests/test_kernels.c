@@ -277,7 +277,8 @@ static void sweep_packing(void)
 /* ---- rows ---- */
 
 /* All sizes of groups that tables reduce at once, 4 + 2 + 1. */
-enum { ROWS_AT_MOST = 7 };
+/* Two groups of four, one of two and a single row. */
+enum { ROWS_AT_MOST = 11 };
 
 struct row_case {
     size_t rows, cols, gap, align;
@@ -343,13 +344,15 @@ static void run_masked_softmax(const struct heed_kernels *kernels, const struct 
     kernels->softmax(&task);
 }
 
-/* The options in turn; where there is a residual, its sum goes to its own place or nowhere, and mean and
- * inverse into the last two columns where there are so many. */
+/* The options and ways to walk in turn; where there is a residual, its sum goes to its own place or nowhere, and mean
+ * and inverse into the last two columns where there are so many. */
 static struct heed_norm_task norm_task(const struct row_case *r, const float *src, float *dst, size_t ld)
 {
     struct heed_norm_task task = {
         .rows = r->rows, .cols = r->cols, .x = src, .ldx = ld, .eps = 1e-5f, .y = dst, .ldy = ld};
     unsigned options = (unsigned)(r->cols + r->rows) % 4;
+    task.write_ahead = r->cols % 3 == 0 ? 256 : 0;
+    task.in_order = r->cols % 3 == 1;
     if (options & 1)
         task.scale = arena_place(&t.extra, r->cols, r->at_end);
     if (options & 2) {
@@ -403,7 +406,9 @@ static void run_norm_outputs(const struct heed_kernels *kernels, const struct ro
 static void run_l2_normalize(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                              size_t ld)
 {
-    kernels->l2_normalize(r->rows, r->cols, 1e-12f, src, ld, dst, ld, 256);
+    const struct heed_norm_task task = {
+        .rows = r->rows, .cols = r->cols, .x = src, .ldx = ld, .eps = 1e-12f, .y = dst, .ldy = ld};
+    kernels->l2_normalize(&task);
 }
 
 static void run_relu(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,

@@ -101,6 +101,13 @@ HEED_INLINE vf vf_fma(vf a, vf b, vf c)
     return _mm512_fmadd_ps(a, b, c);
 }
 
+HEED_INLINE vf vf_sub_fused(vf a, vf b)
+{
+    vf one = vf_set1(1.0f);
+    HEED_IN_REGISTER(one);
+    return _mm512_fnmadd_ps(b, one, a);
+}
+
 HEED_INLINE vf vf_max(vf a, vf b)
 {
     return _mm512_max_ps(a, b);

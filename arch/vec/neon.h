@@ -168,6 +168,11 @@ HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
     return vbslq_f32(vcltq_f32(a, b), x, y);
 }
 
+HEED_INLINE vf vf_sub_fused(vf a, vf b)
+{
+    return vf_sub(a, b);
+}
+
 HEED_INLINE vf vf_max(vf a, vf b)
 {
     return vf_select_less(b, a, a, b);

@@ -101,6 +101,11 @@ HEED_INLINE vf vf_fma(vf a, vf b, vf c)
 #endif
 }
 
+HEED_INLINE vf vf_sub_fused(vf a, vf b)
+{
+    return vf_sub(a, b);
+}
+
 HEED_INLINE vf vf_max(vf a, vf b)
 {
     return a > b ? a : b;

@@ -121,6 +121,11 @@ HEED_INLINE vf vf_fma(vf a, vf b, vf c)
     return _mm_add_ps(_mm_mul_ps(a, b), c);
 }
 
+HEED_INLINE vf vf_sub_fused(vf a, vf b)
+{
+    return vf_sub(a, b);
+}
+
 HEED_INLINE vf vf_max(vf a, vf b)
 {
     return _mm_max_ps(a, b);

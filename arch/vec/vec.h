@@ -15,7 +15,9 @@
  *                   vf_store_n(p, v, n): the first n <= VF_LEN lanes; no other byte is touched.
  *                   vf_load_bytes: VF_LEN unsigned bytes as floats
  * Arithmetic        vf_set1 vf_add vf_sub vf_mul vf_div vf_sqrt, all correctly rounded.
- *                   vf_fma(a, b, c) = a b + c: fused, or rounded twice, throughout the table
+ *                   vf_fma(a, b, c) = a b + c: fused, or rounded twice, throughout the table.
+ *                   vf_sub_fused(a, b) = a - b, where possible by the multiply-add unit, which on Zen 4 is not the
+ *                   one that adds
  * Choice            vf_max(a, b) = a > b ? a : b; vf_min(a, b) = a < b ? a : b; both give b for NaN.
  *                   vf_select_less(a, b, x, y) = a < b ? x : y. vf_minus_abs(x) = -|x|. vf_keep_n(v, n): lanes
  *                   from n on +0
