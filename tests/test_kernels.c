@@ -276,8 +276,7 @@ static void sweep_packing(void)
 
 /* ---- rows ---- */
 
-/* All sizes of groups that tables reduce at once, 4 + 2 + 1. */
-/* Two groups of four, one of two and a single row. */
+/* All sizes of groups that tables reduce at once, 4 + 4 + 2 + 1: two of four, of which one follows the other. */
 enum { ROWS_AT_MOST = 11 };
 
 struct row_case {
