@@ -204,42 +204,33 @@ static void scale_only(const struct matmul *mm)
 /* Strides of small products, so that no sum of sizes overflows. */
 #define SMALL_STRIDE 65536
 
-static bool is_small_operand(const float *p)
+/* Neither NULL nor so high that a small operand would end beyond the last address. */
+static bool is_small_operand(uintptr_t begin)
 {
-    const uintptr_t span = ((uintptr_t)SMALL_FLOATS * SMALL_STRIDE + SMALL_FLOATS) * sizeof *p;
-    return p && (uintptr_t)p % sizeof *p == 0 && (uintptr_t)p <= UINTPTR_MAX - span;
+    const uintptr_t span = ((uintptr_t)SMALL_FLOATS * SMALL_STRIDE + SMALL_FLOATS) * sizeof(float);
+    return begin - 1 < UINTPTR_MAX - span;
 }
 
-static bool is_apart(const float *c, size_t c_floats, const float *p, size_t floats)
+static bool is_apart(uintptr_t c, size_t c_floats, uintptr_t p, size_t floats)
 {
-    uintptr_t c_begin = (uintptr_t)c, begin = (uintptr_t)p;
-    return c_begin >= begin + floats * sizeof *p || begin >= c_begin + c_floats * sizeof *c;
+    return c >= p + floats * sizeof(float) || p >= c + c_floats * sizeof(float);
 }
 
 /* Whether the product is small and all its arguments are right. The others, right or wrong, take the
  * way by the table of operands, which says what is wrong; it takes as long as a product of 8 x 8 x 8. */
-static bool is_small(const struct matmul *mm)
+static bool is_small(size_t m, size_t n, size_t k, const float *a_data, size_t lda, const float *b_data, size_t ldb,
+                     const float *c_data, size_t ldc)
 {
-    bool sizes = !mm->transpose_a && !mm->transpose_b && mm->m - 1 < SMALL_ROWS && mm->n - 1 < SMALL_FLOATS &&
-                 mm->k - 1 < SMALL_FLOATS && (mm->n + HEED_PANEL - 1) / HEED_PANEL * HEED_PANEL * mm->k <= SMALL_FLOATS;
-    bool strides = mm->lda >= mm->k && mm->ldb >= mm->n && mm->ldc >= mm->n && mm->lda <= SMALL_STRIDE &&
-                   mm->ldb <= SMALL_STRIDE && mm->ldc <= SMALL_STRIDE;
-    bool pointers = is_small_operand(mm->a) && is_small_operand(mm->b) && is_small_operand(mm->c);
-    if (!sizes || !strides || !pointers)
+    uintptr_t a = (uintptr_t)a_data, b = (uintptr_t)b_data, c = (uintptr_t)c_data;
+    if (m - 1 >= SMALL_ROWS || n - 1 >= SMALL_FLOATS || k - 1 >= SMALL_FLOATS ||
+        (n + HEED_PANEL - 1) / HEED_PANEL * HEED_PANEL * k > SMALL_FLOATS)
         return false;
-    size_t c_floats = (mm->m - 1) * mm->ldc + mm->n;
-    return is_apart(mm->c, c_floats, mm->a, (mm->m - 1) * mm->lda + mm->k) &&
-           is_apart(mm->c, c_floats, mm->b, (mm->k - 1) * mm->ldb + mm->n);
-}
-
-/* On the calling thread, without a plan. */
-static void multiply_small(const struct heed_kernels *kernels, const struct matmul *mm)
-{
-    float edge[SMALL_FLOATS];
-    struct heed_panels b = heed_panels_in_place(mm->b, mm->ldb);
-    b.copy = edge;
-    b.near = true;
-    kernels->gemm(mm->m, mm->n, mm->k, mm->a, mm->lda, &b, mm->c, mm->ldc, &mm->epilogue);
+    if (lda < k || ldb < n || ldc < n || (lda | ldb | ldc) >= SMALL_STRIDE)
+        return false;
+    if ((a | b | c) % sizeof(float) != 0 || !is_small_operand(a) || !is_small_operand(b) || !is_small_operand(c))
+        return false;
+    size_t c_floats = (m - 1) * ldc + n;
+    return is_apart(c, c_floats, a, (m - 1) * lda + k) && is_apart(c, c_floats, b, (k - 1) * ldb + n);
 }
 
 /* Not inlined, so that small products do not set up its frame. */
@@ -299,30 +290,40 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
                         size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b, size_t ldb,
                         float beta, float *c, size_t ldc, const heed_workspace *workspace)
 {
+    static const struct heed_epilogue store = {.kind = HEED_EPILOGUE_STORE, .alpha = 1.0f};
     const struct heed_kernels *kernels;
     heed_status status = kernels_of(context, &kernels);
     if (status != HEED_OK)
         return status;
+    struct heed_epilogue scale;
+    const struct heed_epilogue *epilogue = &store;
+    if (alpha != 1.0f || beta != 0.0f) {
+        scale = (struct heed_epilogue){.kind = HEED_EPILOGUE_SCALE, .alpha = alpha, .beta = beta};
+        epilogue = &scale;
+    }
+    if (transpose_a == HEED_NO_TRANSPOSE && transpose_b == HEED_NO_TRANSPOSE && alpha != 0.0f && !workspace &&
+        is_small(m, n, k, a, lda, b, ldb, c, ldc)) {
+        float copy[SMALL_FLOATS];
+        struct heed_panels panels = heed_panels_in_place(b, ldb);
+        panels.copy = copy;
+        panels.near = true;
+        kernels->gemm(m, n, k, a, lda, &panels, c, ldc, epilogue);
+        return HEED_OK;
+    }
     if (check_transpose(transpose_a) != HEED_OK || check_transpose(transpose_b) != HEED_OK)
         return HEED_ERR_ENUM;
-    struct matmul mm; /* not cleared: what plan() sets would take as long as a small product */
-    mm.kernels = kernels;
-    mm.transpose_a = transpose_a == HEED_TRANSPOSE;
-    mm.transpose_b = transpose_b == HEED_TRANSPOSE;
-    mm.m = m;
-    mm.n = n;
-    mm.k = k;
-    mm.a = a;
-    mm.b = b;
-    mm.lda = lda;
-    mm.ldb = ldb;
-    mm.c = c;
-    mm.ldc = ldc;
-    mm.epilogue = (struct heed_epilogue){.kind = HEED_EPILOGUE_SCALE, .alpha = alpha, .beta = beta};
-    if (alpha == 1.0f && beta == 0.0f)
-        mm.epilogue.kind = HEED_EPILOGUE_STORE;
-    if (alpha == 0.0f || workspace || !is_small(&mm))
-        return multiply_planned(context, &mm, workspace);
-    multiply_small(kernels, &mm);
-    return HEED_OK;
+    struct matmul mm = {.kernels = kernels,
+                        .transpose_a = transpose_a == HEED_TRANSPOSE,
+                        .transpose_b = transpose_b == HEED_TRANSPOSE,
+                        .m = m,
+                        .n = n,
+                        .k = k,
+                        .a = a,
+                        .b = b,
+                        .lda = lda,
+                        .ldb = ldb,
+                        .c = c,
+                        .ldc = ldc,
+                        .epilogue = *epilogue};
+    return multiply_planned(context, &mm, workspace);
 }
