@@ -157,11 +157,12 @@ static void settle(void)
     }
 }
 
-/* The others have evicted this one's operands: a call that is not counted brings them back. */
+/* The others have evicted this one's operands: calls that are not counted bring them back. As many as count, since in
+ * the first one a thread that sleeps may leave its share, and what belongs in its cache, to the others. */
 static bool take_turn(struct timed *timed, size_t round)
 {
     if (round == 0 || timed->per_call[round - 1] < WARMED_SECONDS)
-        timed->sample(timed->arg, 1);
+        timed->sample(timed->arg, timed->calls);
     timed->per_call[round] = timed->sample(timed->arg, timed->calls) / (double)timed->calls;
     return timed->per_call[round] >= 0.0;
 }
