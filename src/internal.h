@@ -73,6 +73,10 @@ heed_status heed_context_resolve(const heed_context *context, struct heed_contex
 
 typedef void heed_task(void *arg, size_t index, size_t worker);
 
+/* A parallel region costs about a microsecond, in which one thread does some 2^16 multiply-adds; less
+ * than twice that is not worth sharing. */
+#define HEED_LEAST_PARALLEL_WORK 131072
+
 /* Runs every task. work is an estimate in multiply-adds: little work stays on the calling thread. */
 void heed_run(const struct heed_context *context, size_t n_tasks, double work, heed_task *task, void *arg);
 

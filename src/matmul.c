@@ -201,6 +201,12 @@ static void scale_only(const struct matmul *mm)
     mm->kernels->gemm(mm->m, mm->n, 0, heed_nothing, 0, &nothing, mm->c, mm->ldc, &mm->epilogue);
 }
 
+/* Whether a product of a small b is left to one thread; the sizes are small as well by then. */
+static bool is_for_one(const struct heed_context *context, size_t m, size_t n, size_t k)
+{
+    return !context || context->threads == 1 || m * n * k < HEED_LEAST_PARALLEL_WORK;
+}
+
 /* Strides of small products, so that no sum of sizes overflows. */
 #define SMALL_STRIDE 65536
 
@@ -302,7 +308,7 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
         epilogue = &scale;
     }
     if (transpose_a == HEED_NO_TRANSPOSE && transpose_b == HEED_NO_TRANSPOSE && alpha != 0.0f && !workspace &&
-        is_small(m, n, k, a, lda, b, ldb, c, ldc)) {
+        is_small(m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
         float copy[SMALL_FLOATS];
         struct heed_panels panels = heed_panels_in_place(b, ldb);
         panels.copy = copy;

@@ -10,10 +10,6 @@
 #include <omp.h>
 #endif
 
-/* A parallel region costs about a microsecond, in which one thread does some 2^16 multiply-adds; less
- * than twice that is not worth sharing. */
-#define LEAST_PARALLEL_WORK 131072.0
-
 int heed_has_openmp(void)
 {
     return HAVE_OPENMP;
@@ -89,7 +85,7 @@ static void run_openmp(const struct heed_context *context, size_t n_tasks, heed_
 
 void heed_run(const struct heed_context *context, size_t n_tasks, double work, heed_task *task, void *arg)
 {
-    if (context->threads > 1 && n_tasks > 1 && work >= LEAST_PARALLEL_WORK) {
+    if (context->threads > 1 && n_tasks > 1 && work >= HEED_LEAST_PARALLEL_WORK) {
         if (context->executor == HEED_EXECUTOR_HOST) {
             context->host.run(context->host.host, n_tasks, task, arg);
             return;
