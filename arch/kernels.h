@@ -16,6 +16,9 @@
 /* Columns of a packed panel: one cache line of floats. */
 #define HEED_PANEL 16
 
+/* In place of how far ahead lines are asked for: what is written goes past the caches, which would not hold it. */
+#define HEED_PAST_CACHES SIZE_MAX
+
 /* Virtual lanes of every reduction; element i belongs to lane i mod HEED_LANES. */
 #define HEED_LANES 32
 
@@ -205,7 +208,7 @@ struct heed_rotary_task {
  * softmax       one heed_softmax_task
  * layernorm     y = LayerNorm(x + residual), see heed_norm_task
  * rmsnorm       y = RMSNorm(x + residual)
- * activate      dst = activation(src); dst may be src; write_ahead as in softmax
+ * activate      dst = activation(src); dst may be src; write_ahead as in softmax, or HEED_PAST_CACHES
  * activate_gated  dst = activation(src) * up; dst may be src or up
  * attention     one heed_attention_task
  * attention_blocks  the key blocks of keys begin to end - 1 of a task without a map, each into task->partial

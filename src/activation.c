@@ -46,8 +46,16 @@ heed_status heed_activate(const heed_context *context, heed_activation activatio
     heed_status status = heed_operands_check(&operands, NULL, 0);
     if (status != HEED_OK || rows == 0 || cols == 0)
         return status;
-    struct activate a = {
-        c->kernels, (enum heed_activation_kind)activation, cols, ld_src, ld_dst, heed_write_ahead(c), src, dst};
+    /* GELU and SiLU take as long as memory does, and wait for stores that go past the caches. */
+    bool in_place = src == dst, waits = activation > HEED_ACTIVATION_RELU;
+    struct activate a = {.kernels = c->kernels,
+                         .activation = (enum heed_activation_kind)activation,
+                         .cols = cols,
+                         .ld_src = ld_src,
+                         .ld_dst = ld_dst,
+                         .write_ahead = waits ? heed_write_ahead(c) : heed_write_far(c, rows, cols, in_place),
+                         .src = src,
+                         .dst = dst};
     heed_run_rows(c, rows, cols, activate_rows, &a);
     return HEED_OK;
 }
@@ -89,7 +97,7 @@ heed_status heed_activate_gated(const heed_context *context, heed_activation act
                       .ld_gate = ld_gate,
                       .ld_up = ld_up,
                       .ld_dst = ld_dst,
-                      .write_ahead = heed_write_ahead(c),
+                      .write_ahead = heed_write_far(c, rows, cols, gate == dst || up == dst),
                       .gate = gate,
                       .up = up,
                       .dst = dst};

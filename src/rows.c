@@ -54,6 +54,13 @@ bool heed_rows_in_order(const struct heed_context *context, size_t rows, size_t 
 /* Far enough for memory to answer, near enough to stay in the first cache. */
 #define WRITE_AHEAD 256
 
+size_t heed_write_far(const struct heed_context *context, size_t rows, size_t cols, bool in_place)
+{
+    bool past =
+        heed_foresees(context) && !in_place && heed_times(heed_times(rows, cols), sizeof(float)) >= context->in_order;
+    return past ? HEED_PAST_CACHES : heed_write_ahead(context);
+}
+
 size_t heed_write_ahead(const struct heed_context *context)
 {
     return heed_foresees(context) ? 0 : WRITE_AHEAD;

@@ -17,6 +17,9 @@ bool heed_rows_in_order(const struct heed_context *context, size_t rows, size_t 
 /* How many floats ahead of its writing a row kernel is to ask for a line, 0 where the CPU does so itself. */
 size_t heed_write_ahead(const struct heed_context *context);
 
+/* The same, or HEED_PAST_CACHES for more than the last cache holds beside what is read, unless it is the same. */
+size_t heed_write_far(const struct heed_context *context, size_t rows, size_t cols, bool in_place);
+
 /* The options that a caller gave, or the defaults. */
 heed_status heed_layernorm_options_read(heed_layernorm_options *o, const heed_layernorm_options *given);
 

@@ -46,6 +46,16 @@ HEED_INLINE vf vf_load(const float *p)
     return _mm512_loadu_ps(p);
 }
 
+HEED_INLINE void vf_stream(float *p, vf v)
+{
+    _mm512_stream_ps(p, v);
+}
+
+HEED_INLINE void vf_stream_end(void)
+{
+    _mm_sfence();
+}
+
 HEED_INLINE void vf_store(float *p, vf v)
 {
     _mm512_storeu_ps(p, v);

@@ -46,6 +46,15 @@ HEED_INLINE void vf_store(float *p, vf v)
     *p = v;
 }
 
+HEED_INLINE void vf_stream(float *p, vf v)
+{
+    vf_store(p, v);
+}
+
+HEED_INLINE void vf_stream_end(void)
+{
+}
+
 HEED_INLINE vf vf_load_n(const float *p, size_t n, vf fill)
 {
     return n ? *p : fill;

@@ -12,7 +12,8 @@
  *                   GEMM_LAST_TILE accumulators take by GEMM_LAST_ROWS rows in the end. GEMM_BY_LANE: 1 where
  *                   vf_fma_lane(a, lane, b, c) = a[lane] b + c is one instruction
  * Memory            vf_load, vf_store: VF_LEN floats, any alignment. vf_load_n(p, n, fill) and
- *                   vf_store_n(p, v, n): the first n <= VF_LEN lanes; no other byte is touched.
+ *                   vf_store_n(p, v, n): the first n <= VF_LEN lanes; no other byte is touched. vf_stream(p, v): to
+ *                   a vector's alignment, past the caches where the CPU can; others see it after vf_stream_end.
  *                   vf_load_bytes: VF_LEN unsigned bytes as floats
  * Arithmetic        vf_set1 vf_add vf_sub vf_mul vf_div vf_sqrt, all correctly rounded.
  *                   vf_fma(a, b, c) = a b + c: fused, or rounded twice, throughout the table.
