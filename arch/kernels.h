@@ -184,7 +184,7 @@ struct heed_norm_task {
     float *y;
     size_t ldy;
     float *mean, *inverse; /* [rows], of the deviation or the root mean square; or NULL */
-    size_t write_ahead;    /* as in softmax; 0 where the CPU foresees what is read and written */
+    size_t write_ahead;    /* as in softmax; 0 where the CPU foresees what is read and written; or HEED_PAST_CACHES */
     bool in_order;         /* as in softmax */
 };
 

@@ -57,7 +57,8 @@ static heed_status check_norm(struct heed_operands *operands, const struct heed_
 static void run_norm(const struct heed_context *context, struct norm n)
 {
     size_t rows = n.task.rows, cols = n.task.cols;
-    n.task.write_ahead = heed_write_ahead(context);
+    bool in_place = n.task.x == n.task.y || n.task.sum == n.task.y || (n.task.residual && !n.task.sum);
+    n.task.write_ahead = heed_write_far(context, rows, cols, in_place);
     n.task.in_order = heed_rows_in_order(context, rows, cols);
     if (rows > 0 && cols > 0)
         heed_run_rows(context, rows, cols, norm_rows, &n);

@@ -350,7 +350,7 @@ static struct heed_norm_task norm_task(const struct row_case *r, const float *sr
     struct heed_norm_task task = {
         .rows = r->rows, .cols = r->cols, .x = src, .ldx = ld, .eps = 1e-5f, .y = dst, .ldy = ld};
     unsigned options = (unsigned)(r->cols + r->rows) % 4;
-    task.write_ahead = r->cols % 3 == 0 ? 256 : 0;
+    task.write_ahead = r->cols % 3 == 0 ? 256 : r->rows % 2 ? HEED_PAST_CACHES : 0;
     task.in_order = r->cols % 3 == 1;
     if (options & 1)
         task.scale = arena_place(&t.extra, r->cols, r->at_end);
