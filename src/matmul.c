@@ -239,9 +239,9 @@ static bool is_small(size_t m, size_t n, size_t k, const float *a_data, size_t l
     return is_apart(c, c_floats, a, (m - 1) * lda + k) && is_apart(c, c_floats, b, (k - 1) * ldb + n);
 }
 
-/* Not inlined, so that small products do not set up its frame. */
+/* With room for SMALL_FLOATS. Not inlined, so that small products do not set up its frame. */
 __attribute__((noinline)) static heed_status multiply_planned(const struct heed_context *given, struct matmul *mm,
-                                                              const heed_workspace *workspace)
+                                                              const heed_workspace *workspace, float *room)
 {
     struct heed_context fallback;
     const struct heed_context *context;
@@ -268,10 +268,9 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     if (status != HEED_OK || empty)
         return status;
 
-    float small[SMALL_FLOATS];
-    const heed_workspace on_stack = {small, sizeof small};
+    const heed_workspace on_stack = {room, SMALL_FLOATS * sizeof *room};
     struct heed_scratch scratch;
-    status = heed_scratch_open(&scratch, context, bytes <= sizeof small ? &on_stack : workspace, bytes);
+    status = heed_scratch_open(&scratch, context, bytes <= on_stack.bytes ? &on_stack : workspace, bytes);
     if (status != HEED_OK)
         return status;
     mm->scratch = heed_scratch_take(&scratch, bytes / sizeof(float), sizeof(float));
@@ -301,6 +300,7 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     heed_status status = kernels_of(context, &kernels);
     if (status != HEED_OK)
         return status;
+    float room[SMALL_FLOATS];
     struct heed_epilogue scale;
     const struct heed_epilogue *epilogue = &store;
     if (alpha != 1.0f || beta != 0.0f) {
@@ -309,9 +309,8 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     }
     if (transpose_a == HEED_NO_TRANSPOSE && transpose_b == HEED_NO_TRANSPOSE && alpha != 0.0f && !workspace &&
         is_small(m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
-        float copy[SMALL_FLOATS];
         struct heed_panels panels = heed_panels_in_place(b, ldb);
-        panels.copy = copy;
+        panels.copy = room;
         panels.near = true;
         kernels->gemm(m, n, k, a, lda, &panels, c, ldc, epilogue);
         return HEED_OK;
@@ -331,5 +330,5 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
                         .c = c,
                         .ldc = ldc,
                         .epilogue = *epilogue};
-    return multiply_planned(context, &mm, workspace);
+    return multiply_planned(context, &mm, workspace, room);
 }
