@@ -11,6 +11,9 @@
 #define SMALL_FLOATS 4096
 #define SMALL_ROWS 256
 
+/* Floats of b for so few rows that no more than its last columns are copied: about L1. */
+#define FEW_ROWS_FLOATS 8192
+
 /* Rows up to which b is read in place. */
 #define IN_PLACE_ROWS 256
 
@@ -228,8 +231,11 @@ static bool is_small(size_t m, size_t n, size_t k, const float *a_data, size_t l
                      const float *c_data, size_t ldc)
 {
     uintptr_t a = (uintptr_t)a_data, b = (uintptr_t)b_data, c = (uintptr_t)c_data;
-    if (m - 1 >= SMALL_ROWS || n - 1 >= SMALL_FLOATS || k - 1 >= SMALL_FLOATS ||
-        (n + HEED_PANEL - 1) / HEED_PANEL * HEED_PANEL * k > SMALL_FLOATS)
+    if (m - 1 >= SMALL_ROWS || n - 1 >= SMALL_FLOATS || k - 1 >= SMALL_FLOATS)
+        return false;
+    size_t floats = (n + HEED_PANEL - 1) / HEED_PANEL * HEED_PANEL * k;
+    bool few_rows = m < HEED_COPIED_ROWS && k <= SMALL_FLOATS / HEED_PANEL;
+    if (floats > (few_rows ? FEW_ROWS_FLOATS : SMALL_FLOATS))
         return false;
     if (lda < k || ldb < n || ldc < n || (lda | ldb | ldc) >= SMALL_STRIDE)
         return false;
