@@ -204,7 +204,7 @@ static void scale_only(const struct matmul *mm)
     mm->kernels->gemm(mm->m, mm->n, 0, heed_nothing, 0, &nothing, mm->c, mm->ldc, &mm->epilogue);
 }
 
-/* Whether a product of a small b is left to one thread; the sizes are small as well by then. */
+/* Whether a small product, whose sizes multiply without overflow, is left to one thread. */
 static bool is_for_one(const struct heed_context *context, size_t m, size_t n, size_t k)
 {
     return !context || context->threads == 1 || m * n * k < HEED_LEAST_PARALLEL_WORK;
@@ -233,9 +233,8 @@ static bool is_small(size_t m, size_t n, size_t k, const float *a_data, size_t l
     uintptr_t a = (uintptr_t)a_data, b = (uintptr_t)b_data, c = (uintptr_t)c_data;
     if (m - 1 >= SMALL_ROWS || n - 1 >= SMALL_FLOATS || k - 1 >= SMALL_FLOATS)
         return false;
-    size_t floats = (n + HEED_PANEL - 1) / HEED_PANEL * HEED_PANEL * k;
     bool few_rows = m < HEED_COPIED_ROWS && k <= SMALL_FLOATS / HEED_PANEL;
-    if (floats > (few_rows ? FEW_ROWS_FLOATS : SMALL_FLOATS))
+    if (heed_pad(n) * k > (few_rows ? FEW_ROWS_FLOATS : SMALL_FLOATS))
         return false;
     if (lda < k || ldb < n || ldc < n || (lda | ldb | ldc) >= SMALL_STRIDE)
         return false;
