@@ -116,7 +116,7 @@ static void check_gemm(const struct gemm_case *g)
     b.data = arena_place(&t.b, in_place ? span(g->k, b_cols, b.row) : packed_floats, g->at_end);
     b.next = g->ahead ? b.data : NULL;
     b.foreseen = foreseen[g->kind % 5];
-    b.near = g->kind / 3 % 2;
+    b.near = g->kind / 5 % 2;
     size_t n = span(g->m, g->n, ldc);
     float *got = g->align_c ? prepare(n, 0) + g->align_c : prepare(n, g->at_end);
     if (g->align_c)
@@ -221,6 +221,20 @@ static void sweep_gemm_few_columns(void)
         for (size_t k = 4096 / cols - 1; k <= 4096 / cols + 1; k++, kind++)
             check_gemm(&(struct gemm_case){17, cols, k, 0, 1, 0, 0, 1, kind, 0, false});
     }
+}
+
+/* All columns less than a panel of a b nearby, in place and packed. */
+static void sweep_gemm_narrow(void)
+{
+    static const size_t depths[] = {0, 1, 3, 4, 5, 8, 11, 64};
+    static const unsigned kinds[] = {48, 8};
+    unsigned turn = 0;
+    for (size_t m = 1; m <= 17; m += step(1, 3))
+        for (size_t n = 1; n < HEED_PANEL; n++)
+            for (size_t i = 0; i < sizeof depths / sizeof *depths; i++, turn++)
+                for (size_t j = 0; j < 2; j++)
+                    check_gemm(
+                        &(struct gemm_case){m, n, depths[i], turn % 3, turn % 4, 0, 0, turn & 1, kinds[j], 0, false});
 }
 
 static void sweep_gemm_alignments(void)
@@ -679,6 +693,7 @@ static void check_attention(const struct attention_case *c)
     };
     if (c->value_dim % 16 == 0 && gap)
         task.v = heed_panels_in_place(arena_place(&t.b, span(c->keys, width, width + 3), at_end), width + 3);
+    task.k.foreseen = task.v.foreseen = foreseen[c->options % 5];
     task.diagonal = (c->options & 3) == 1 ? 0 : (c->options & 3) == 2 ? (ptrdiff_t)c->keys - (ptrdiff_t)c->rows : -2;
     for (size_t i = 0; i < sizeof boolean; i++)
         boolean[i] = random_below(4) != 0;
@@ -725,6 +740,18 @@ static void sweep_attention(void)
             check_attention(&(struct attention_case){t.table->mr + 2, edges[i], 8, 16, options});
 }
 
+/* Few rows by several blocks of keys, whose values are as wide as some tiles and wider. */
+static void sweep_attention_foreseen(void)
+{
+    static const size_t lengths[] = {512, 1024, 1300, 1535}, dims[] = {16, 77, 112, 128, 144};
+    unsigned options = 0;
+    for (size_t rows = 1; rows <= HEED_FORESEEN_ROWS + 1; rows++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+            for (size_t j = 0; j < sizeof dims / sizeof *dims; j++)
+                for (size_t turn = 0; turn < step(12, 3); turn++, options += 37)
+                    check_attention(&(struct attention_case){rows, lengths[i], 5, dims[j], options & 2047});
+}
+
 /* ---- all ---- */
 
 static void test_table(const struct heed_kernels *table)
@@ -753,6 +780,9 @@ static void test_table(const struct heed_kernels *table)
     begin("%s: gemm, few columns", table->name);
     sweep_gemm_few_columns();
     end();
+    begin("%s: gemm, narrow", table->name);
+    sweep_gemm_narrow();
+    end();
     begin("%s: gemm, looking ahead", table->name);
     sweep_gemm_ahead();
     end();
@@ -772,6 +802,9 @@ static void test_table(const struct heed_kernels *table)
     }
     begin("%s: attention", table->name);
     sweep_attention();
+    end();
+    begin("%s: attention, foreseen", table->name);
+    sweep_attention_foreseen();
     end();
     note("table %s: %zu checks against %s", table->name, checks_made() - before, t.oracle->name);
 }

@@ -19,6 +19,8 @@
  *                   vf_fma(a, b, c) = a b + c: fused, or rounded twice, throughout the table.
  *                   vf_sub_fused(a, b) = a - b, where possible by the multiply-add unit, which on Zen 4 is not the
  *                   one that adds
+ * Halves            hf, HF_LEN and hf_set1 hf_load hf_load_n(p, n) hf_store hf_store_n hf_fma, where the
+ *                   multiply-add units do two shorter vectors in the time of a whole one; else none
  * Choice            vf_max(a, b) = a > b ? a : b; vf_min(a, b) = a < b ? a : b; both give b for NaN.
  *                   vf_select_less(a, b, x, y) = a < b ? x : y. vf_minus_abs(x) = -|x|. vf_keep_n(v, n): lanes
  *                   from n on +0
