@@ -604,7 +604,7 @@ static void sweep_row_kernel(size_t index)
 struct attention_case {
     size_t rows, keys, head_dim, value_dim;
     /* bits 0-1 causal kind, 2-3 mask kind, 4 map, 5 guard side, 6 interleaved strides, 7 window, 8 softcap, 9 slopes,
-     * sinks and log-sum-exp, 10 rows are heads of one query */
+     * sinks and log-sum-exp, 10 rows are heads of one query, 11 pages that lie in another order */
     unsigned options;
 };
 
@@ -643,6 +643,20 @@ static void set_attention_mask(struct heed_attention_task *task, const struct at
         task->mask_kind = HEED_KIND_BOOLEAN;
         task->mask = boolean;
     }
+}
+
+/* Up to 1536 keys. */
+static void set_attention_pages(struct heed_attention_task *task, const struct attention_case *c, int at_end)
+{
+    enum { PAGE_KEYS = 512 };
+    static const int32_t pages[] = {2, 0, 1};
+    size_t width = (c->value_dim + 15) / 16 * 16;
+    task->pages = pages;
+    task->page_keys = PAGE_KEYS;
+    task->page_floats = PAGE_KEYS * (c->head_dim + width);
+    const float *begin = arena_place(&t.b, 3 * task->page_floats, at_end);
+    task->k = heed_panels_packed(begin, c->head_dim);
+    task->v = heed_panels_in_place(begin + PAGE_KEYS * c->head_dim, width);
 }
 
 /* The blocks one by one, the last one first, and then folded: what attention gave. */
@@ -693,6 +707,8 @@ static void check_attention(const struct attention_case *c)
     };
     if (c->value_dim % 16 == 0 && gap)
         task.v = heed_panels_in_place(arena_place(&t.b, span(c->keys, width, width + 3), at_end), width + 3);
+    if (c->options & 2048)
+        set_attention_pages(&task, c, at_end);
     task.k.foreseen = task.v.foreseen = foreseen[c->options % 5];
     task.diagonal = (c->options & 3) == 1 ? 0 : (c->options & 3) == 2 ? (ptrdiff_t)c->keys - (ptrdiff_t)c->rows : -2;
     for (size_t i = 0; i < sizeof boolean; i++)
@@ -749,7 +765,7 @@ static void sweep_attention_foreseen(void)
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
             for (size_t j = 0; j < sizeof dims / sizeof *dims; j++)
                 for (size_t turn = 0; turn < step(12, 3); turn++, options += 37)
-                    check_attention(&(struct attention_case){rows, lengths[i], 5, dims[j], options & 2047});
+                    check_attention(&(struct attention_case){rows, lengths[i], 5, dims[j], options & 4095});
 }
 
 /* ---- all ---- */
