@@ -111,40 +111,6 @@ HEED_INLINE vf vf_fma(vf a, vf b, vf c)
     return _mm512_fmadd_ps(a, b, c);
 }
 
-/* Of 256 bits, of which Zen 4 does two multiply-adds in a cycle and one of 512. */
-typedef __m256 hf;
-#define HF_LEN 8
-
-HEED_INLINE hf hf_set1(float x)
-{
-    return _mm256_set1_ps(x);
-}
-
-HEED_INLINE hf hf_load(const float *p)
-{
-    return _mm256_loadu_ps(p);
-}
-
-HEED_INLINE hf hf_load_n(const float *p, size_t n)
-{
-    return _mm256_maskz_loadu_ps((__mmask8)vf_mask_n(n), p);
-}
-
-HEED_INLINE void hf_store(float *p, hf v)
-{
-    _mm256_storeu_ps(p, v);
-}
-
-HEED_INLINE void hf_store_n(float *p, hf v, size_t n)
-{
-    _mm256_mask_storeu_ps(p, (__mmask8)vf_mask_n(n), v);
-}
-
-HEED_INLINE hf hf_fma(hf a, hf b, hf c)
-{
-    return _mm256_fmadd_ps(a, b, c);
-}
-
 HEED_INLINE vf vf_sub_fused(vf a, vf b)
 {
     vf one = vf_set1(1.0f);
@@ -280,4 +246,38 @@ HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
         v[i] = _mm512_shuffle_f32x4(q[i], q[i + 4], 0x88);
         v[i + 4] = _mm512_shuffle_f32x4(q[i], q[i + 4], 0xdd);
     }
+}
+
+/* Of 256 bits, of which Zen 4 does two multiply-adds in a cycle and one of 512. */
+typedef __m256 hf;
+#define HF_LEN 8
+
+HEED_INLINE hf hf_set1(float x)
+{
+    return _mm256_set1_ps(x);
+}
+
+HEED_INLINE hf hf_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+
+HEED_INLINE hf hf_load_n(const float *p, size_t n)
+{
+    return _mm256_maskz_loadu_ps((__mmask8)vf_mask_n(n), p);
+}
+
+HEED_INLINE void hf_store(float *p, hf v)
+{
+    _mm256_storeu_ps(p, v);
+}
+
+HEED_INLINE void hf_store_n(float *p, hf v, size_t n)
+{
+    _mm256_mask_storeu_ps(p, (__mmask8)vf_mask_n(n), v);
+}
+
+HEED_INLINE hf hf_fma(hf a, hf b, hf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
 }
