@@ -101,6 +101,13 @@ enum heed_mask_kind { HEED_KIND_UNMASKED, HEED_KIND_ADDITIVE, HEED_KIND_BOOLEAN 
 /* A run of query rows of one sequence: of one head, or, where there are few, of several heads that share keys and
  * values, one head's after the other's. What belongs to rows lies *_row apart for the next query, *_head for the next
  * head. */
+/* Rows of the keys and values of the head that comes next, in the caller's memory. */
+struct heed_coming_keys {
+    const float *k, *v;
+    size_t k_row, v_row;
+    size_t keys;
+};
+
 struct heed_attention_task {
     size_t rows, head_dim, value_dim;
     size_t queries; /* of each head; 0: all rows are of one head */
@@ -130,8 +137,9 @@ struct heed_attention_task {
     size_t log_sum_row, log_sum_head;
     float *map; /* or NULL; map_cols columns, those without weight become 0 */
     size_t map_row, map_head, map_cols;
-    float *scratch; /* heed_attention_scratch() floats */
-    float *partial; /* for attention_blocks and attention_fold: heed_attention_partial() floats */
+    float *scratch;                 /* heed_attention_scratch() floats */
+    float *partial;                 /* for attention_blocks and attention_fold: heed_attention_partial() floats */
+    struct heed_coming_keys coming; /* to be asked for, each row of the task its share */
 };
 
 /* Rows of the highest row tile of any table. */

@@ -628,7 +628,7 @@ typedef struct heed_attention_args {
  * log_sum_exp); a softcap makes infinite scores finite. Outputs overlap no input and not each other. map columns from
  * the sequence's own number of keys on are set to 0. The canonical order (blocks of 256 keys, base-2 weights) and the
  * bound are in doc/design.md. Workspace: packed keys, and values where value_dim is no multiple of 16, or v.row_stride
- * is larger and 64 queries or more meet a head, but for a cache: of one head for each thread in
+ * is larger and so many queries meet a head that it pays, but for a cache: of one head for each thread in
  * HEED_ATTENTION_LOOP_HEADS (AUTO takes it where heads divide evenly over the threads or are 8 times as many, and runs
  * of 48 query rows are no fewer), else of all heads; for each thread 24 rows of a key block, of q and twice of the
  * output, with mean_map and no map also of seq_kv; and in HEED_ATTENTION_LOOP_KEYS (AUTO: with fewer runs than threads)

@@ -15,8 +15,14 @@
 /* Queries up to which heads of a group go together: so that most tasks hold two heads. */
 #define FEW_QUERIES 24
 
-/* Queries from which on it pays to pack values whose rows lie apart, on a page each or in the same sets of a cache. */
-#define MANY_QUERIES 64
+/* Queries from which on it pays to pack values whose rows lie apart, on a page each: some where a tile reads parts of
+ * rows, or the rows share their sets of L1, since they are multiples of so many bytes apart; else many. */
+#define SOME_QUERIES 64
+#define MANY_QUERIES 513
+#define SAME_SETS 4096
+
+/* Of the second cache, what keys and values may take. */
+#define L2_SHARE 0.75
 
 /* Heads for each worker from which on it does not matter that some get one more. */
 #define FULL_SHARES 8
@@ -225,6 +231,14 @@ static size_t queries_of_head(const struct attention *a)
     return a->args.n_kv_heads ? heed_times(a->args.seq_q, a->args.n_heads / a->args.n_kv_heads) : 0;
 }
 
+static bool values_lie_apart(const struct attention *a)
+{
+    const struct heed_kernels *kernels = a->context->kernels;
+    size_t stride = a->args.v.row_stride, tile = kernels->tile_cols[kernels->narrow_mr - 1];
+    bool well = tile >= a->args.value_dim && stride % (SAME_SETS / sizeof(float)) != 0;
+    return stride > a->args.value_dim && queries_of_head(a) >= (well ? MANY_QUERIES : SOME_QUERIES);
+}
+
 /* A few queries of grouped heads share the pass over their keys; the mean over heads wants all of them in order. */
 static void choose_tasks(struct attention *a)
 {
@@ -233,8 +247,7 @@ static void choose_tasks(struct attention *a)
     a->heads_as_rows = !mean && args->n_heads > args->n_kv_heads && args->seq_q >= 1 && args->seq_q <= FEW_QUERIES;
     a->task_heads = mean ? 1 : a->heads_as_rows ? args->n_kv_heads : args->n_heads;
     a->task_rows = mean ? MEAN_TASK_ROWS : TASK_ROWS;
-    a->pack_values = !args->cache && (args->value_dim % HEED_PANEL != 0 ||
-                                      (args->v.row_stride > args->value_dim && queries_of_head(a) >= MANY_QUERIES));
+    a->pack_values = !args->cache && (args->value_dim % HEED_PANEL != 0 || values_lie_apart(a));
     a->tasks = count_tasks(a);
 }
 
@@ -584,7 +597,7 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
                                        a->args.v.row_stride);
     double bytes = (double)task->keys * (double)(dim + padded) * sizeof(float);
     bool own = a->loop == HEED_ATTENTION_LOOP_HEADS;
-    task->k.near = task->v.near = own && bytes <= 0.75 * (double)a->context->l2;
+    task->k.near = task->v.near = own && bytes <= L2_SHARE * (double)a->context->l2;
 }
 
 static void set_pages(struct heed_attention_task *task, const struct attention *a, size_t b, size_t kv_head)
@@ -687,16 +700,48 @@ static struct place place_of(const struct attention_run *run, size_t index)
     return place_in(run, sequence_of_tile(run, tile), index / tiles, tile);
 }
 
-static void attend_place(const struct attention_run *run, struct place at, size_t worker)
+static void attend_rows(void *arg, size_t index, size_t worker)
 {
+    const struct attention_run *run = arg;
+    struct place at = place_of(run, index);
     struct heed_attention_task task = make_task(run, at.b, at.h, at.row, at.rows, worker);
     run->a.context->kernels->attention(&task);
 }
 
-static void attend_rows(void *arg, size_t index, size_t worker)
+/* The keys and values of one head as far as half of the second cache has room for them beside those of another; none if
+ * all heads fit. */
+static struct heed_coming_keys coming_keys(const struct attention_run *run, size_t index)
 {
-    const struct attention_run *run = arg;
-    attend_place(run, place_of(run, index), worker);
+    const struct attention *a = &run->a;
+    const heed_attention_args *args = &a->args;
+    struct heed_coming_keys coming = {.keys = 0};
+    size_t heads = args->batch * args->n_kv_heads;
+    if (index >= heads)
+        return coming;
+    struct kv_head at = {index / args->n_kv_heads, index % args->n_kv_heads, 0};
+    double bytes = (double)(args->head_dim + args->value_dim) * sizeof(float), l2 = (double)a->context->l2;
+    double keys = (double)keys_in_reach(a, at.b), room = 0.5 * l2 / bytes - keys;
+    if (room <= 0.0 || (double)heads * keys * bytes <= l2)
+        return coming;
+    coming.keys = room < keys ? (size_t)room : (size_t)keys;
+    coming.k_row = args->k.row_stride;
+    coming.v_row = args->v.row_stride;
+    if (args->head_dim > 0)
+        coming.k = args->k.data + heed_head_start(&args->k, &a->keys, at.b, at.h);
+    if (args->value_dim > 0)
+        coming.v = args->v.data + heed_head_start(&args->v, &a->keys, at.b, at.h);
+    return coming;
+}
+
+/* Part `index` of so many even ones. */
+static struct heed_coming_keys part_of(const struct heed_coming_keys *coming, size_t index, size_t parts)
+{
+    size_t first = coming->keys * index / parts, end = coming->keys * (index + 1) / parts;
+    struct heed_coming_keys part = *coming;
+    part.k = coming->k ? coming->k + first * coming->k_row : NULL;
+    part.v = coming->v ? coming->v + first * coming->v_row : NULL;
+    part.keys = end - first;
+    return part;
 }
 
 /* All queries of one head of k and v. */
@@ -705,11 +750,16 @@ static void attend_head(void *arg, size_t index, size_t worker)
     const struct attention_run *run = arg;
     const struct attention *a = &run->a;
     struct kv_head kv = {index / a->args.n_kv_heads, index % a->args.n_kv_heads, worker};
-    size_t units = a->task_heads / a->args.n_kv_heads;
+    size_t units = a->task_heads / a->args.n_kv_heads, first = run->first_tile[kv.b];
+    size_t tiles = run->first_tile[kv.b + 1] - first, tasks = units * tiles;
+    struct heed_coming_keys coming = coming_keys(run, index + 1);
     pack_keys(run, kv, 0, SIZE_MAX);
-    for (size_t unit = kv.h * units; unit < (kv.h + 1) * units; unit++)
-        for (size_t tile = run->first_tile[kv.b]; tile < run->first_tile[kv.b + 1]; tile++)
-            attend_place(run, place_in(run, kv.b, unit, tile), worker);
+    for (size_t i = 0; i < tasks; i++) {
+        struct place at = place_in(run, kv.b, kv.h * units + i / tiles, first + i % tiles);
+        struct heed_attention_task task = make_task(run, at.b, at.h, at.row, at.rows, worker);
+        task.coming = part_of(&coming, i, tasks);
+        a->context->kernels->attention(&task);
+    }
 }
 
 /* Part `index % splits` of the key blocks of a task. */
