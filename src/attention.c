@@ -719,17 +719,18 @@ static struct heed_coming_keys coming_keys(const struct attention_run *run, size
     if (index >= heads)
         return coming;
     struct kv_head at = {index / args->n_kv_heads, index % args->n_kv_heads, 0};
+    size_t first = first_in_reach(a, at.b), end = keys_in_reach(a, at.b), keys = end > first ? end - first : 0;
     double bytes = (double)(args->head_dim + args->value_dim) * sizeof(float), l2 = (double)a->context->l2;
-    double keys = (double)keys_in_reach(a, at.b), room = 0.5 * l2 / bytes - keys;
-    if (room <= 0.0 || (double)heads * keys * bytes <= l2)
+    double room = 0.5 * l2 / bytes - (double)keys;
+    if (room <= 0.0 || (double)heads * (double)keys * bytes <= l2)
         return coming;
-    coming.keys = room < keys ? (size_t)room : (size_t)keys;
+    coming.keys = room < (double)keys ? (size_t)room : keys;
     coming.k_row = args->k.row_stride;
     coming.v_row = args->v.row_stride;
     if (args->head_dim > 0)
-        coming.k = args->k.data + heed_head_start(&args->k, &a->keys, at.b, at.h);
+        coming.k = args->k.data + heed_head_start(&args->k, &a->keys, at.b, at.h) + first * coming.k_row;
     if (args->value_dim > 0)
-        coming.v = args->v.data + heed_head_start(&args->v, &a->keys, at.b, at.h);
+        coming.v = args->v.data + heed_head_start(&args->v, &a->keys, at.b, at.h) + first * coming.v_row;
     return coming;
 }
 
