@@ -24,6 +24,9 @@
 /* Of the second cache, what keys and values may take. */
 #define L2_SHARE 0.75
 
+/* Keys and values of so many times the second cache are taken to come from memory. */
+#define FAR_BYTES_PER_L2 8.0
+
 /* Heads for each worker from which on it does not matter that some get one more. */
 #define FULL_SHARES 8
 
@@ -709,7 +712,7 @@ static void attend_rows(void *arg, size_t index, size_t worker)
 }
 
 /* The keys and values of one head as far as half of the second cache has room for them beside those of another; none if
- * all heads fit. */
+ * all heads fit, nor where queries are too few to hide the requests behind and the third cache may have all heads. */
 static struct heed_coming_keys coming_keys(const struct attention_run *run, size_t index)
 {
     const struct attention *a = &run->a;
@@ -721,8 +724,9 @@ static struct heed_coming_keys coming_keys(const struct attention_run *run, size
     struct kv_head at = {index / args->n_kv_heads, index % args->n_kv_heads, 0};
     size_t first = first_in_reach(a, at.b), end = keys_in_reach(a, at.b), keys = end > first ? end - first : 0;
     double bytes = (double)(args->head_dim + args->value_dim) * sizeof(float), l2 = (double)a->context->l2;
-    double room = 0.5 * l2 / bytes - (double)keys;
-    if (room <= 0.0 || (double)heads * (double)keys * bytes <= l2)
+    double room = 0.5 * l2 / bytes - (double)keys, all = (double)heads * (double)keys * bytes;
+    bool few = queries_of_head(a) < keys / 2;
+    if (room <= 0.0 || all <= (few ? FAR_BYTES_PER_L2 * l2 : l2))
         return coming;
     coming.keys = room < (double)keys ? (size_t)room : keys;
     coming.k_row = args->k.row_stride;
