@@ -98,9 +98,6 @@ struct heed_epilogue {
 
 enum heed_mask_kind { HEED_KIND_UNMASKED, HEED_KIND_ADDITIVE, HEED_KIND_BOOLEAN };
 
-/* A run of query rows of one sequence: of one head, or, where there are few, of several heads that share keys and
- * values, one head's after the other's. What belongs to rows lies *_row apart for the next query, *_head for the next
- * head. */
 /* Rows of the keys and values of the head that comes next, in the caller's memory. */
 struct heed_coming_keys {
     const float *k, *v;
@@ -108,6 +105,9 @@ struct heed_coming_keys {
     size_t keys;
 };
 
+/* A run of query rows of one sequence: of one head, or, where there are few, of several heads that share keys and
+ * values, one head's after the other's. What belongs to rows lies *_row apart for the next query, *_head for the next
+ * head. */
 struct heed_attention_task {
     size_t rows, head_dim, value_dim;
     size_t queries; /* of each head; 0: all rows are of one head */

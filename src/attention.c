@@ -234,12 +234,12 @@ static size_t queries_of_head(const struct attention *a)
     return a->args.n_kv_heads ? heed_times(a->args.seq_q, a->args.n_heads / a->args.n_kv_heads) : 0;
 }
 
-static bool values_lie_apart(const struct attention *a)
+static bool pays_to_pack_values(const struct attention *a)
 {
     const struct heed_kernels *kernels = a->context->kernels;
     size_t stride = a->args.v.row_stride, tile = kernels->tile_cols[kernels->narrow_mr - 1];
-    bool well = tile >= a->args.value_dim && stride % (SAME_SETS / sizeof(float)) != 0;
-    return stride > a->args.value_dim && queries_of_head(a) >= (well ? MANY_QUERIES : SOME_QUERIES);
+    bool reads_well = tile >= a->args.value_dim && stride % (SAME_SETS / sizeof(float)) != 0;
+    return stride > a->args.value_dim && queries_of_head(a) >= (reads_well ? MANY_QUERIES : SOME_QUERIES);
 }
 
 /* A few queries of grouped heads share the pass over their keys; the mean over heads wants all of them in order. */
@@ -250,7 +250,7 @@ static void choose_tasks(struct attention *a)
     a->heads_as_rows = !mean && args->n_heads > args->n_kv_heads && args->seq_q >= 1 && args->seq_q <= FEW_QUERIES;
     a->task_heads = mean ? 1 : a->heads_as_rows ? args->n_kv_heads : args->n_heads;
     a->task_rows = mean ? MEAN_TASK_ROWS : TASK_ROWS;
-    a->pack_values = !args->cache && (args->value_dim % HEED_PANEL != 0 || values_lie_apart(a));
+    a->pack_values = !args->cache && (args->value_dim % HEED_PANEL != 0 || pays_to_pack_values(a));
     a->tasks = count_tasks(a);
 }
 
