@@ -173,9 +173,9 @@ HEED_API heed_status heed_matmul(const heed_context *context, heed_transpose tra
                                  size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b,
                                  size_t ldb, float beta, float *c, size_t ldc, const heed_workspace *workspace);
 
-/* Bytes of workspace. For each worker: k floats for 128 columns of b (16 where m < 32, or where b is transposed or m >
- * 256 as many as fill half of the second cache, but a tile's width at least), and where a is transposed k floats for up
- * to 768 of its rows. With beta = 0 k counts as 1024 at most; the answer serves any beta. */
+/* Bytes of workspace. For each worker: k floats for at most 128 columns of b (16 where m < 32, or where b is transposed
+ * or m > 256 as many as fill half of the second cache, but a tile's width at least), and where a is transposed k floats
+ * for up to 768 of its rows. With beta = 0 k counts as 1024 at most; the answer serves any beta. */
 HEED_API heed_status heed_matmul_workspace(const heed_context *context, heed_transpose transpose_a,
                                            heed_transpose transpose_b, size_t m, size_t n, size_t k, size_t *bytes);
 
@@ -383,8 +383,9 @@ HEED_API heed_status heed_argmax(const heed_context *context, size_t rows, size_
 HEED_API heed_status heed_top_k(const heed_context *context, size_t rows, size_t cols, size_t k, const float *src,
                                 size_t ld, float *values, size_t ld_values, size_t *index, size_t ld_index);
 
-/* dst = src / max(|src|_2, eps) for each row, as 1 / norm times src. dst may be src. eps >= 0; a
- * zero row stays zero. A row with NaN or infinity, or whose squares overflow, is not promised.
+/* dst = src / max(|src|_2, eps) for each row, as 1 / norm times src. dst may be src. eps >= 0;
+ * 0 < eps < 2^-126 counts as 2^-126. A zero row stays zero; one with NaN or infinity, whose squares overflow, or
+ * another for which max(|src|_2, eps) is below 2^-62 sqrt(cols), where they underflow, is not promised.
  * Bound: (g(cols + 4) / 2 + 3 u) |y|. */
 HEED_API heed_status heed_l2_normalize(const heed_context *context, size_t rows, size_t cols, float eps,
                                        const float *src, size_t ld_src, float *dst, size_t ld_dst);
@@ -463,8 +464,8 @@ typedef struct heed_rotary_options {
 /* cosine[i][j], sine[i][j], i < n, j < dims / 2: magnitude times the cosine and sine of position * frequency for
  * heed_rotary; frequency = base^(-2 j / dims) * position_scale * factors[j] (Su and others, arXiv:2104.09864).
  * positions is [n], or NULL for first + i, then first + n <= 2^31. Computed in double and rounded once: the
- * error is below 0.51 ulp + |magnitude angle| 2^-49. HEED_ERR_SHAPE if dims is odd, HEED_ERR_VALUE if an
- * option is not finite or |position| position_scale max(1, |factor|) may exceed 2^31. */
+ * error is below 0.51 ulp + |magnitude angle| (1 + ln base) 2^-50. HEED_ERR_SHAPE if dims is odd, HEED_ERR_VALUE if
+ * an option is not finite or |position| position_scale max(1, |factor|) may exceed 2^31. */
 HEED_API heed_status heed_rotary_table(const heed_context *context, size_t n, const int32_t *positions, size_t first,
                                        size_t dims, const heed_rotary_options *options, float *cosine, size_t ld_cosine,
                                        float *sine, size_t ld_sine);
@@ -584,7 +585,8 @@ typedef struct heed_kv_cache heed_kv_cache;
  *
  * A score s is scaled; softcap c > 0 makes it c tanh(s / c); slopes (ALiBi, arXiv:2108.12409) add slope[head] *
  * (key - position); then the mask tensor is added. A sink is a further score in each softmax, which
- * takes its share of the weights but has no value. */
+ * takes its share of the weights but has no value. Weights are 2^(z log2(e)): finite masks and sinks below
+ * -FLT_MAX / log2(e), some -2.36e38, count as that bound. */
 typedef struct heed_attention_args {
     size_t struct_size;
     size_t batch, n_heads, n_kv_heads; /* n_heads is a multiple of n_kv_heads: grouped heads */
@@ -602,7 +604,7 @@ typedef struct heed_attention_args {
                                          row i of a ragged sequence is row i of that sequence's own map, and rows past its end are
                                          not written */
     size_t window_left, window_right; /* default HEED_UNBOUNDED */
-    float softcap;                    /* >= 0 and finite; 0: none */
+    float softcap;                    /* >= 0; 0: none. softcap log2(e) and scale / softcap are finite floats */
     const float *slopes;              /* [n_heads], or NULL */
     const float *sinks;               /* [n_heads], or NULL; -inf is no sink */
     heed_heads_out log_sum_exp;       /* receives the natural logarithm of each softmax's denominator, sink
@@ -680,7 +682,8 @@ HEED_API heed_status heed_kv_cache_set_pages(heed_kv_cache *cache, size_t sequen
                                              const int32_t *pages);
 
 /* Appends n keys and values, [n_kv_heads][n] rows each; batch_stride is not used. HEED_ERR_SHAPE where capacity
- * does not suffice, HEED_ERR_INDEX where a page is missing. Keys in a page that is shared change for all. */
+ * does not suffice, HEED_ERR_INDEX where a page is missing. In a page that is shared the keys change for all, and
+ * those after them in the same 16 are lost to whoever had them: share pages that are full. */
 HEED_API heed_status heed_kv_cache_append(const heed_context *context, heed_kv_cache *cache, size_t sequence, size_t n,
                                           const heed_heads *k, const heed_heads *v);
 

@@ -15,8 +15,9 @@ heed_status heed_alibi_slopes(size_t n_heads, double max_bias, float *slopes)
     size_t power = 1;
     if (n_heads > 0 && !slopes)
         return HEED_ERR_NULL;
-    if ((uintptr_t)slopes % sizeof *slopes != 0)
-        return HEED_ERR_ALIGNMENT;
+    heed_status status = heed_array_check(slopes, sizeof *slopes, n_heads);
+    if (status != HEED_OK)
+        return status;
     if (!(max_bias > 0.0 && max_bias <= 100.0))
         return HEED_ERR_VALUE;
     while (power <= n_heads / 2)

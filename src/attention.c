@@ -162,8 +162,9 @@ static heed_status check_lengths(const struct attention *a)
 {
     if (!a->args.kv_lengths)
         return HEED_OK;
-    if ((uintptr_t)a->args.kv_lengths % sizeof(size_t) != 0)
-        return HEED_ERR_ALIGNMENT;
+    heed_status status = heed_array_check(a->args.kv_lengths, sizeof *a->args.kv_lengths, a->args.batch);
+    if (status != HEED_OK)
+        return status;
     for (size_t b = 0; b < a->args.batch; b++)
         if (a->args.kv_lengths[b] > whole_keys(a, b))
             return HEED_ERR_SHAPE;
@@ -177,8 +178,9 @@ static heed_status check_cache(const struct attention *a)
     if (cache->n_kv_heads != args->n_kv_heads || cache->head_dim != args->head_dim ||
         cache->value_dim != args->value_dim)
         return HEED_ERR_SHAPE;
-    if ((uintptr_t)args->cache_sequences % sizeof(size_t) != 0)
-        return HEED_ERR_ALIGNMENT;
+    heed_status status = heed_array_check(args->cache_sequences, sizeof *args->cache_sequences, args->batch);
+    if (status != HEED_OK)
+        return status;
     if (!args->cache_sequences && args->batch > cache->batch)
         return HEED_ERR_INDEX;
     for (size_t b = 0; b < args->batch; b++) {

@@ -17,21 +17,24 @@ void heed_require(struct heed_operands *operands, bool condition, heed_status ot
         heed_fail(operands, otherwise);
 }
 
+heed_status heed_array_check(const void *data, size_t size, size_t elements)
+{
+    uintptr_t begin = (uintptr_t)data;
+    size_t bytes = heed_times(elements, size);
+    if (begin % size != 0)
+        return HEED_ERR_ALIGNMENT;
+    return bytes > PTRDIFF_MAX || bytes > UINTPTR_MAX - begin ? HEED_ERR_OVERFLOW : HEED_OK;
+}
+
 /* Registers the bytes from data to the end of `elements` elements. */
 static void add_span(struct heed_operands *operands, const void *data, size_t size, size_t elements, size_t ld,
                      unsigned groups, bool written)
 {
-    uintptr_t begin = (uintptr_t)data;
-    size_t bytes = heed_times(elements, size);
-    if (!data)
-        heed_fail(operands, HEED_ERR_NULL);
-    else if (begin % size != 0)
-        heed_fail(operands, HEED_ERR_ALIGNMENT);
-    else if (bytes > PTRDIFF_MAX || bytes > UINTPTR_MAX - begin)
-        heed_fail(operands, HEED_ERR_OVERFLOW);
+    heed_fail(operands, data ? heed_array_check(data, size, elements) : HEED_ERR_NULL);
     if (operands->status != HEED_OK)
         return;
-    operands->operand[operands->count++] = (struct heed_operand){begin, begin + bytes, ld, groups, written};
+    uintptr_t begin = (uintptr_t)data;
+    operands->operand[operands->count++] = (struct heed_operand){begin, begin + elements * size, ld, groups, written};
 }
 
 static void add_matrix(struct heed_operands *operands, const void *data, size_t size, size_t rows, size_t cols,
@@ -164,8 +167,9 @@ heed_status heed_sequences_check(const struct heed_sequences *s, bool limited, s
         *rows = heed_times(s->batch, s->length);
         return *rows == SIZE_MAX ? HEED_ERR_OVERFLOW : HEED_OK;
     }
-    if ((uintptr_t)s->offsets % sizeof(size_t) != 0)
-        return HEED_ERR_ALIGNMENT;
+    heed_status status = heed_array_check(s->offsets, sizeof *s->offsets, heed_plus(s->batch, 1));
+    if (status != HEED_OK)
+        return status;
     for (size_t b = 0; b < s->batch; b++) {
         if (s->offsets[b + 1] < s->offsets[b])
             return HEED_ERR_INDEX;

@@ -135,6 +135,9 @@ static inline void heed_operands_begin(struct heed_operands *operands, heed_stat
     operands->count = 0;
 }
 
+/* Whether an array is aligned and ends within the address space. */
+heed_status heed_array_check(const void *data, size_t size, size_t elements);
+
 void heed_fail(struct heed_operands *operands, heed_status status);
 void heed_require(struct heed_operands *operands, bool condition, heed_status otherwise);
 

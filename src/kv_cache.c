@@ -158,8 +158,9 @@ static bool any_target_twice(const struct heed_kv_append *append)
 static heed_status check_targets(const struct heed_kv_append *append)
 {
     size_t batch = append->rows.batch, most = append->cache->batch;
-    if ((uintptr_t)append->sequences % sizeof *append->sequences != 0)
-        return HEED_ERR_ALIGNMENT;
+    heed_status status = heed_array_check(append->sequences, sizeof *append->sequences, batch);
+    if (status != HEED_OK)
+        return status;
     if (!append->sequences)
         return batch > most ? HEED_ERR_INDEX : HEED_OK;
     for (size_t b = 0; b < batch; b++)

@@ -129,8 +129,11 @@ heed_status heed_l2_normalize(const heed_context *context, size_t rows, size_t c
     heed_status status = heed_operands_check(&operands, NULL, 0);
     if (status != HEED_OK)
         return status;
-    const struct norm n = {c->kernels->l2_normalize,
-                           {.rows = rows, .cols = cols, .x = src, .ldx = ld_src, .eps = eps, .y = dst, .ldy = ld_dst}};
+    /* 1 / eps is to be finite; the root of a sum of squares is above 2^-75, or 0. */
+    const float least = eps > 0.0f && eps < 0x1p-126f ? 0x1p-126f : eps;
+    const struct norm n = {
+        c->kernels->l2_normalize,
+        {.rows = rows, .cols = cols, .x = src, .ldx = ld_src, .eps = least, .y = dst, .ldy = ld_dst}};
     run_norm(c, n);
     return HEED_OK;
 }

@@ -106,7 +106,7 @@ static heed_status check_scaling(size_t dims, double base, double factor, size_t
         return HEED_ERR_VALUE;
     if (dims > 0 && !factors)
         return HEED_ERR_NULL;
-    return (uintptr_t)factors % sizeof(double) == 0 ? HEED_OK : HEED_ERR_ALIGNMENT;
+    return heed_array_check(factors, sizeof *factors, dims / 2);
 }
 
 heed_status heed_rotary_llama3(size_t dims, double base, double factor, double low_freq_factor, double high_freq_factor,

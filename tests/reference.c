@@ -475,8 +475,8 @@ struct inexact reference_rotary_table(size_t n, const int32_t *positions, size_t
                 angle *= (long double)options->factors[j];
             double value = (double)((long double)options->magnitude * (quarter ? cosl(angle) : sinl(angle)));
             y.value[i * half + j] = value;
-            y.error[i * half + j] =
-                0.51 * ulp_of(value) + fabs(options->magnitude) * (double)(fabsl(angle) + 1.0L) * 0x1p-49;
+            y.error[i * half + j] = 0.51 * ulp_of(value) + fabs(options->magnitude) * (double)fabsl(angle) *
+                                                               (1.0 + log(options->base)) * 0x1p-50;
         }
     return y;
 }

@@ -772,6 +772,7 @@ static void test_pool(void)
     WRONG(HEED_ERR_OVERLAP, p.dst = p.src);
     WRONG(HEED_ERR_OVERLAP, p.dst = p.src + 46);
 #define HUGE_SIZE(size)                                                                                                \
+    WRONG(HEED_ERR_OVERFLOW, p.sequences = size);                                                                      \
     WRONG(HEED_ERR_OVERFLOW, p.offset[3] = size);                                                                      \
     WRONG(HEED_ERR_OVERFLOW, p.ld_src = size);                                                                         \
     WRONG(HEED_ERR_OVERFLOW, p.ld_dst = size);
@@ -822,6 +823,8 @@ static void test_embed(void)
     WRONG(HEED_ERR_INDEX, p.table[0].rows = 0);
     WRONG(HEED_ERR_INDEX, p.table[1].rows = 4);
     WRONG(HEED_ERR_INDEX, p.table[1].first = 2);
+    WRONG(HEED_ERR_OVERFLOW, p.sequences = SIZE_MAX);
+    WRONG(HEED_ERR_OVERFLOW, p.sequences = SIZE_MAX / 4);
     WRONG(HEED_ERR_INDEX, p.table[1].first = SIZE_MAX);
     WRONG(HEED_ERR_INDEX, p.offset[1] = 7);
     WRONG(HEED_ERR_SHAPE, p.offset[2] = 5);
@@ -1025,6 +1028,8 @@ static void test_rotary_table(void)
     CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, 4.0, 0, factors) == HEED_ERR_VALUE);
     CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, 4.0, 8192, NULL) == HEED_ERR_NULL);
     CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, 4.0, 8192, shifted(factors, 4)) == HEED_ERR_ALIGNMENT);
+    CHECK(heed_rotary_llama3(SIZE_MAX - 1, 10000.0, 8.0, 1.0, 4.0, 8192, factors) == HEED_ERR_OVERFLOW);
+    CHECK(heed_rotary_yarn(SIZE_MAX - 1, 10000.0, 8.0, 32.0, 1.0, 8192, factors, &magnitude) == HEED_ERR_OVERFLOW);
     CHECK(heed_rotary_yarn(7, 10000.0, 8.0, 32.0, 1.0, 8192, factors, &magnitude) == HEED_ERR_SHAPE);
     CHECK(heed_rotary_yarn(8, 1.0, 8.0, 32.0, 1.0, 8192, factors, &magnitude) == HEED_ERR_VALUE);
     CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 1.0, 32.0, 8192, factors, &magnitude) == HEED_ERR_VALUE);
@@ -1171,6 +1176,8 @@ static void test_attention(void)
     WRONG(HEED_ERR_SHAPE, (p.lengths[1] = 6, p.a.kv_lengths = p.lengths));
     WRONG(HEED_ERR_SHAPE, (RAGGED, p.lengths[0] = 3, p.a.kv_lengths = p.lengths));
     WRONG(HEED_ERR_SHAPE, (p.lengths[0] = SIZE_MAX, p.a.kv_lengths = p.lengths));
+    WRONG(HEED_ERR_OVERFLOW, (p.a.batch = SIZE_MAX / 4, p.a.seq_q = p.a.seq_kv = 0, p.a.kv_lengths = p.lengths));
+    WRONG(HEED_ERR_OVERFLOW, (RAGGED, p.a.batch = SIZE_MAX / 4));
     WRONG(HEED_ERR_INDEX, (RAGGED, p.q_offsets[2] = 1));
     WRONG(HEED_ERR_INDEX, (RAGGED, p.kv_offsets[2] = 1));
     WRONG(HEED_ERR_SHAPE, (RAGGED, p.q_offsets[2] = 6));
@@ -1188,6 +1195,8 @@ static void test_attention(void)
     begin("heed_alibi_slopes refuses");
     expect(HEED_ERR_NULL, heed_alibi_slopes(3, 8.0, NULL), "no slopes");
     expect(HEED_ERR_ALIGNMENT, heed_alibi_slopes(3, 8.0, shifted(slopes, 1)), "slopes");
+    expect(HEED_ERR_OVERFLOW, heed_alibi_slopes(SIZE_MAX, 8.0, slopes), "heads");
+    expect(HEED_ERR_OVERFLOW, heed_alibi_slopes(SIZE_MAX / 4, 8.0, slopes), "heads");
     expect(HEED_ERR_VALUE, heed_alibi_slopes(3, 0.0, slopes), "0");
     expect(HEED_ERR_VALUE, heed_alibi_slopes(3, 101.0, slopes), "101");
     expect(HEED_ERR_VALUE, heed_alibi_slopes(3, (double)NAN, slopes), "NaN");

@@ -667,6 +667,7 @@ static void test_batch_calls(void)
     expect_append(HEED_ERR_SHAPE, plain, 3, order, 1, offsets, &k, &v, "longer than the longest");
     expect_append(HEED_ERR_SHAPE, plain, 3, order, SIZE_MAX, many, &k, &v, "beyond the capacity");
     expect_append(HEED_ERR_OVERFLOW, plain, 3, order, SIZE_MAX / 2, NULL, &k, &v, "more rows than can be counted");
+    expect_append(HEED_ERR_OVERFLOW, plain, SIZE_MAX / 4, order, 0, NULL, NULL, NULL, "more sequences than fit");
     bad.head_stride = SIZE_MAX;
     expect_append(HEED_ERR_OVERFLOW, plain, 3, order, 2, offsets, &bad, &v, "head stride");
     bad = k;
