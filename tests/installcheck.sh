@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# README's program against the installed library, shared and static, by pkg-config.
+# README's program against the installed library, shared and static, by pkg-config: prints what README says.
 #
 # usage: installcheck.sh README LIBDIR; reads CC and CFLAGS
 set -eu
@@ -15,7 +15,11 @@ trap 'rm -rf "$work"' EXIT
 PKG_CONFIG_PATH=$libdir/pkgconfig
 export PKG_CONFIG_PATH
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$readme" >"$work/program.c"
-[ -s "$work/program.c" ] || { echo "installcheck: README has no C program" >&2; exit 1; }
+sed -n 's/^    \(success: \)/\1/p' "$readme" >"$work/promised"
+if ! [ -s "$work/program.c" ] || ! [ -s "$work/promised" ]; then
+    echo "installcheck: README has no C program, or does not say what it prints" >&2
+    exit 1
+fi
 
 # build NAME FLAGS...
 build() {
@@ -24,7 +28,11 @@ build() {
     # shellcheck disable=SC2086 # lists of flags
     ${CC:-cc} ${CFLAGS-} -o "$work/$name" "$work/program.c" "$@"
     LD_LIBRARY_PATH=$libdir "$work/$name" >"$work/$name.out"
-    [ -s "$work/$name.out" ]
+    if ! cmp -s "$work/promised" "$work/$name.out"; then
+        echo "installcheck: the $name program prints: $(cat "$work/$name.out")" >&2
+        echo "installcheck: README promises: $(cat "$work/promised")" >&2
+        exit 1
+    fi
     echo "installcheck: the $name program prints: $(head -n 1 "$work/$name.out")"
 }
 

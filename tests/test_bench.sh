@@ -167,6 +167,8 @@ expect "summary --unfused fails" test "$status" -eq 1
 expect "summary --unfused lists what is below" grep -q 'fused: 0.909 times unfused at 8x8x8  below target' "$out"
 summarize --nonsense
 expect "summary with a wrong option" one_line 2 'no such option'
+summarize --shape '('
+expect "summary with a wrong pattern" one_line 2 'no extended regular expression'
 
 # ---- Python libraries --------------------------------------------------------------------------------
 

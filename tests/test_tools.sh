@@ -391,6 +391,9 @@ test_help() {
     expect "heed-info --json: one line" test "$(wc -l <"$out")" -eq 1
     HEED_ISA=scalar "$info" >"$out" 2>"$err"
     expect "heed-info: HEED_ISA chooses" grep -q '^level: scalar$' "$out"
+    HEED_ISA='' "$info" >"$work/unnamed"
+    (unset HEED_ISA && exec "$info") >"$out" 2>"$err"
+    expect "heed-info: an empty HEED_ISA names nothing" cmp -s "$work/unnamed" "$out"
 }
 
 # ---- output --------------------------------------------------------------------------------------
@@ -411,7 +414,12 @@ test_output_errors() {
     ln -s out "$work/dir/link"
     run --format text --output "$work/dir/link" "$work/first"
     expect "a symbolic link is followed" is_link_to_lines "$work/dir/link" 2
-    rm "$work/dir/out" "$work/dir/link"
+    rm "$work/dir/out"
+    refuse "a symbolic link that leads nowhere" 1 'leads nowhere' \
+        "$embed" --model "$model" --output "$work/dir/link" "$work/first"
+    rm "$work/dir/link"
+    refuse "an output file without a name" 1 'the name of the output file is empty' \
+        "$embed" --model "$model" --output '' "$work/lines"
 }
 
 test_full_device() {

@@ -79,7 +79,8 @@ static const char *state_of(const heed_level_info *info, const char *chosen)
         return info->reason;
     if (strcmp(info->name, chosen) == 0)
         return "chosen";
-    return getenv("HEED_ISA") ? "usable, but HEED_ISA names another" : "usable, but not the best";
+    const char *named = getenv("HEED_ISA");
+    return named && *named ? "usable, but HEED_ISA names another" : "usable, but not the best";
 }
 
 static void print_levels(const char *chosen)

@@ -112,8 +112,16 @@ bool target_open(struct target *target, const char *path)
         target->stream = stdout;
         return true;
     }
-    struct stat status;
+    if (*path == '\0') {
+        diag_print("the name of the output file is empty");
+        return false;
+    }
+    struct stat status, link;
     bool exists = stat(path, &status) == 0;
+    if (!exists && lstat(path, &link) == 0) {
+        diag_print("%s: is a symbolic link that leads nowhere", path);
+        return false;
+    }
     if (exists && !S_ISREG(status.st_mode))
         return open_in_place(target, path);
     if (exists && access(path, W_OK) != 0) {
