@@ -33,8 +33,10 @@
  * place: what is left over beside the main ones weighs more. */
 #define HEED_NARROW_COLS 256
 
-/* The most rows for which a b may be called foreseen. */
+/* The most rows for which a b is called foreseen: in memory, for the most part in the last cache, and in half of it. */
 #define HEED_FORESEEN_ROWS 6
+#define HEED_FORESEEN_MIXED_ROWS 2
+#define HEED_FORESEEN_CACHED_ROWS 3
 
 /* Keys that attention reduces from zero before it folds the result into the row. */
 #define HEED_KEY_BLOCK 256
@@ -49,6 +51,7 @@ struct heed_panels {
     const float *next; /* a hint: what is wanted after the last column, laid out alike; or NULL */
     bool near;         /* a hint: all of it is in L2, which saves looking ahead */
     size_t foreseen;   /* a hint: what up to so many rows read is foreseen by the CPU; HEED_FORESEEN_ROWS at most */
+    bool far;          /* a hint: what is foreseen comes from memory */
 };
 
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
@@ -65,13 +68,13 @@ static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const u
 
 static inline struct heed_panels heed_panels_packed(const float *data, size_t k)
 {
-    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, NULL, false, 0};
+    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, NULL, false, 0, false};
     return panels;
 }
 
 static inline struct heed_panels heed_panels_in_place(const float *data, size_t row)
 {
-    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, 0};
+    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, 0, false};
     return panels;
 }
 

@@ -27,6 +27,10 @@
 /* Keys and values of so many times the second cache are taken to come from memory. */
 #define FAR_BYTES_PER_L2 8.0
 
+/* The least columns of a tile of HEED_FORESEEN_CACHED_ROWS rows that gain if keys and values in the last cache are not
+ * asked for: keys of several blocks at once; and whole values. Narrower ones gain only where memory is waited for. */
+#define CACHED_COLS 64
+
 /* Heads for each worker from which on it does not matter that some get one more. */
 #define FULL_SHARES 8
 
@@ -579,11 +583,14 @@ static void set_position(struct heed_attention_task *task, const struct attentio
         task->first_block = (size_t)task->oldest / HEED_KEY_BLOCK * HEED_KEY_BLOCK;
 }
 
-static size_t foreseen_rows(const struct attention *a, size_t keys)
+static void foresee(const struct attention *a, size_t keys, struct heed_panels *panels)
 {
     double heads = (double)a->args.batch * (double)a->args.n_kv_heads;
     double floats = heads * (double)keys * (double)(a->args.head_dim + a->args.value_dim);
-    return heed_foreseen_rows(a->context, floats * sizeof(float));
+    size_t width = a->context->kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1];
+    heed_foresee(a->context, floats * sizeof(float), panels);
+    if (panels->foreseen == HEED_FORESEEN_CACHED_ROWS && (width < CACHED_COLS || width < a->args.value_dim))
+        panels->foreseen = HEED_FORESEEN_MIXED_ROWS;
 }
 
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)
@@ -673,7 +680,8 @@ static struct heed_attention_task make_task(const struct attention_run *run, siz
         set_pages(&task, a, b, kv.h);
     else
         set_panels(&task, run, kv);
-    task.k.foreseen = task.v.foreseen = foreseen_rows(a, task.keys);
+    foresee(a, task.keys, &task.k);
+    foresee(a, task.keys, &task.v);
     set_position(&task, a, b, row);
     set_mask(&task, &args->mask, b, h, row);
     return task;

@@ -167,6 +167,16 @@ static bool is_small(const struct heed_product *product)
            product->m * product->n * product->k <= SMALL_WORK;
 }
 
+/* Weights of more than a third of what is taken for cached come from it in part where others use it too; then three
+ * rows had better ask for them. */
+static void foresee(const struct heed_context *context, struct heed_product *product)
+{
+    double bytes = (double)product->n * (double)panels_per_column(product) * (double)product->k * (double)sizeof(float);
+    heed_foresee(context, bytes, &product->b);
+    if (product->b.foreseen == HEED_FORESEEN_CACHED_ROWS && 3.0 * bytes > (double)context->in_order)
+        product->b.foreseen = HEED_FORESEEN_MIXED_ROWS;
+}
+
 const float heed_nothing[HEED_PANEL];
 
 void heed_product_run(const struct heed_context *context, struct heed_product *product)
@@ -196,8 +206,7 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
                     (double)plan.cut.rows) *
                    (double)product->k;
     product->b.near = share * sizeof(float) <= (double)context->l2 * 3 / 4;
-    product->b.foreseen = heed_foreseen_rows(context, (double)product->n * (double)panels_per_column(product) *
-                                                          (double)product->k * sizeof(float));
+    foresee(context, product);
     double work = (double)product->m * (double)product->n * ((double)product->k + 1.0);
     heed_run(context, plan.cut.tasks, work, run_block, &plan);
 }

@@ -6,6 +6,9 @@
 
 #include "check.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 struct arena {
     float *begin, *end; /* begin follows one guard page, end precedes another */
     size_t floats;
@@ -17,9 +20,14 @@ static inline struct arena arena_make(size_t floats)
     return (struct arena){at_begin, at_end + floats, floats};
 }
 
-/* n floats of the arena that touch the guard page after (at_end) or before them. */
+/* n floats of the arena that touch the guard page after (at_end) or before them. Without room for them the test is
+ * wrong, and ends. */
 static inline float *arena_place(const struct arena *arena, size_t n, int at_end)
 {
+    if (n > arena->floats) {
+        printf("Bail out! %zu floats asked of an arena of %zu\n", n, arena->floats);
+        exit(99);
+    }
     return at_end ? arena->end - n : arena->begin;
 }
 

@@ -16,7 +16,7 @@ static struct {
     float *want; /* what the oracle writes; as large as got */
 } t;
 
-enum { ARENA_FLOATS = 1 << 18 };
+enum { ARENA_FLOATS = 1 << 19 };
 
 static size_t sweep_end(void)
 {
@@ -116,6 +116,7 @@ static void check_gemm(const struct gemm_case *g)
     b.data = arena_place(&t.b, in_place ? span(g->k, b_cols, b.row) : packed_floats, g->at_end);
     b.next = g->ahead ? b.data : NULL;
     b.foreseen = foreseen[g->kind % 5];
+    b.far = g->kind % 5 == 4;
     b.near = g->kind / 5 % 2;
     size_t n = span(g->m, g->n, ldc);
     float *got = g->align_c ? prepare(n, 0) + g->align_c : prepare(n, g->at_end);
@@ -136,6 +137,7 @@ static void check_gated(size_t m, size_t n, size_t k, unsigned kind, int at_end)
     size_t ldc = n + kind % 3;
     struct heed_panels b = heed_panels_packed(arena_place(&t.b, (n + 15) / 16 * 32 * k, at_end), k);
     b.foreseen = foreseen[kind % 5];
+    b.far = kind % 5 == 4;
     const float *a = arena_place(&t.a, span(m, k, k + 1), at_end), *bias = arena_place(&t.extra, n, at_end);
     struct heed_epilogue e = {.kind = HEED_EPILOGUE_GATED,
                               .activation = (enum heed_activation_kind)(kind % 5),
@@ -606,6 +608,7 @@ struct attention_case {
     /* bits 0-1 causal kind, 2-3 mask kind, 4 map, 5 guard side, 6 interleaved strides, 7 window, 8 softcap, 9 slopes,
      * sinks and log-sum-exp, 10 rows are heads of one query, 11 pages that lie in another order */
     unsigned options;
+    float scale; /* 0: the options choose it, and what is foreseen; else that is all there can be */
 };
 
 static void shape_attention(struct heed_attention_task *task, const struct attention_case *c)
@@ -645,16 +648,17 @@ static void set_attention_mask(struct heed_attention_task *task, const struct at
     }
 }
 
-/* Up to 1536 keys. */
 static void set_attention_pages(struct heed_attention_task *task, const struct attention_case *c, int at_end)
 {
-    enum { PAGE_KEYS = 512 };
-    static const int32_t pages[] = {2, 0, 1};
+    enum { PAGE_KEYS = 512, PAGES = 4 };
+    static const int32_t pages[PAGES] = {2, 0, 3, 1};
     size_t width = (c->value_dim + 15) / 16 * 16;
     task->pages = pages;
     task->page_keys = PAGE_KEYS;
     task->page_floats = PAGE_KEYS * (c->head_dim + width);
-    const float *begin = arena_place(&t.b, 3 * task->page_floats, at_end);
+    if (!check_that(c->keys <= PAGES * PAGE_KEYS, "%zu keys in %d pages", c->keys, PAGES))
+        return;
+    const float *begin = arena_place(&t.b, PAGES * task->page_floats, at_end);
     task->k = heed_panels_packed(begin, c->head_dim);
     task->v = heed_panels_in_place(begin + PAGE_KEYS * c->head_dim, width);
 }
@@ -683,9 +687,13 @@ static void check_attention_parts(const struct attention_case *c, struct heed_at
     compare(out_floats + sum_floats, out, "attention by parts", c->rows, c->keys, c->options);
 }
 
+/* References pass 2^22, and products of a score and it are rounded. */
+#define LARGE_SCALE 0x1.6a09e6p24f
+
 static void check_attention(const struct attention_case *c)
 {
     static unsigned char boolean[40 * 1200];
+    static const float scales[] = {0.7f, LARGE_SCALE, 0.7f, -0.7f, 0.7f, 0.0f, 0.7f};
     int at_end = c->options >> 5 & 1;
     size_t gap = c->options >> 6 & 1, padded_keys = (c->keys + 15) / 16 * 16, width = (c->value_dim + 15) / 16 * 16;
     size_t out_row = c->value_dim + gap, out_floats = span(c->rows, c->value_dim, out_row);
@@ -700,7 +708,7 @@ static void check_attention(const struct attention_case *c)
         .v = heed_panels_packed(t.b.begin, c->keys),
         .keys = c->keys,
         .causal = (c->options & 3) != 0,
-        .scale_log2e = 0.7f,
+        .scale_log2e = c->scale != 0.0f ? c->scale : scales[c->options % 7],
         .out_row = out_row,
         .map_row = map_row,
         .map_cols = c->keys + 1,
@@ -709,7 +717,8 @@ static void check_attention(const struct attention_case *c)
         task.v = heed_panels_in_place(arena_place(&t.b, span(c->keys, width, width + 3), at_end), width + 3);
     if (c->options & 2048)
         set_attention_pages(&task, c, at_end);
-    task.k.foreseen = task.v.foreseen = foreseen[c->options % 5];
+    task.k.foreseen = task.v.foreseen = c->scale != 0.0f ? HEED_FORESEEN_ROWS : foreseen[c->options % 5];
+    task.k.far = task.v.far = c->options % 5 == 4;
     task.diagonal = (c->options & 3) == 1 ? 0 : (c->options & 3) == 2 ? (ptrdiff_t)c->keys - (ptrdiff_t)c->rows : -2;
     for (size_t i = 0; i < sizeof boolean; i++)
         boolean[i] = random_below(4) != 0;
@@ -741,19 +750,19 @@ static void sweep_attention(void)
     size_t most_rows = 2 * t.table->mr + 1;
     for (size_t rows = 0; rows <= most_rows; rows++)
         for (size_t keys = 0; keys <= sweep_end(); keys += step(1, 5), options += 37)
-            check_attention(&(struct attention_case){rows, keys, 5, 6, options & 2047});
+            check_attention(&(struct attention_case){rows, keys, 5, 6, options & 2047, 0.0f});
     for (size_t keys = 0; keys <= sweep_end(); keys += step(3, 9))
         for (size_t dim = 0; dim <= sweep_end(); dim += step(3, 9), options += 37) {
-            check_attention(&(struct attention_case){3, keys, dim, 16, options & 2047});
-            check_attention(&(struct attention_case){3, keys, 8, dim, options & 2047});
+            check_attention(&(struct attention_case){3, keys, dim, 16, options & 2047, 0.0f});
+            check_attention(&(struct attention_case){3, keys, 8, dim, options & 2047, 0.0f});
         }
     for (size_t rows = 0; rows <= most_rows; rows += step(1, 4))
         for (size_t dim = 0; dim <= sweep_end(); dim += step(2, 13), options += 37)
-            check_attention(&(struct attention_case){rows, 37, dim, dim, options & 2047});
+            check_attention(&(struct attention_case){rows, 37, dim, dim, options & 2047, 0.0f});
     static const size_t edges[] = {255, 256, 257, 300, 511, 512, 513, 767, 768, 769, 1025};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         for (options = 0; options < 2048; options += (unsigned)step(5, 37))
-            check_attention(&(struct attention_case){t.table->mr + 2, edges[i], 8, 16, options});
+            check_attention(&(struct attention_case){t.table->mr + 2, edges[i], 8, 16, options, 0.0f});
 }
 
 /* Few rows by several blocks of keys, whose values are as wide as some tiles and wider. */
@@ -765,7 +774,20 @@ static void sweep_attention_foreseen(void)
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
             for (size_t j = 0; j < sizeof dims / sizeof *dims; j++)
                 for (size_t turn = 0; turn < step(12, 3); turn++, options += 37)
-                    check_attention(&(struct attention_case){rows, lengths[i], 5, dims[j], options & 4095});
+                    check_attention(&(struct attention_case){rows, lengths[i], 5, dims[j], options & 4095, 0.0f});
+}
+
+/* Of these, those whose scores become weights at once: all numbers of rows and blocks that go together. */
+static void sweep_attention_together(void)
+{
+    static const size_t lengths[] = {512, 768, 1024, 1792};
+    static const unsigned kinds[] = {0, 2, 64, 2048};
+    for (size_t rows = 1; rows <= HEED_FORESEEN_ROWS; rows++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+            for (size_t j = 0; j < sizeof kinds / sizeof *kinds; j++) {
+                check_attention(&(struct attention_case){rows, lengths[i], 5, 16, kinds[j], 0.7f});
+                check_attention(&(struct attention_case){rows, lengths[i], 5, 16, kinds[j], LARGE_SCALE});
+            }
 }
 
 /* ---- all ---- */
@@ -821,6 +843,7 @@ static void test_table(const struct heed_kernels *table)
     end();
     begin("%s: attention, foreseen", table->name);
     sweep_attention_foreseen();
+    sweep_attention_together();
     end();
     note("table %s: %zu checks against %s", table->name, checks_made() - before, t.oracle->name);
 }

@@ -20,6 +20,7 @@ typedef __m512 vf;
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 1
 #define GEMM_PREFETCH 16
+#define GEMM_FEW_ROWS 3
 #if defined(__clang__) /* which spills accumulators over two steps */
 #define GEMM_STEPS 1
 #else
