@@ -94,15 +94,18 @@ static void fill_boolean(struct problem *p)
 static void measure_attention(struct problem *p)
 {
     const struct shape *s = &p->shape;
-    double pairs = 0.0;
+    size_t pairs = 0, reached = problem_seen(s, s->m - 1).end - problem_seen(s, 0).first;
     for (size_t row = 0; row < s->m; row++) {
         struct span seen = problem_seen(s, row);
-        pairs += (double)(seen.end - seen.first);
+        pairs += seen.end - seen.first;
     }
     p->out_count = p->operand_count[0] = s->batch * s->heads * s->m * s->k;
     p->operand_count[1] = p->operand_count[2] = s->batch * s->kv_heads * s->n * s->k;
     p->operand_count[3] = s->tensor == TENSOR_ADDITIVE ? s->m * s->n : 0;
-    p->flops = 4.0 * (double)(s->batch * s->heads * s->k) * pairs;
+    p->unread = 2 * s->batch * s->kv_heads * (s->n - reached) * s->k * sizeof(float);
+    if (s->tensor != TENSOR_NONE)
+        p->unread += (s->m * s->n - pairs) * (s->tensor == TENSOR_BOOLEAN ? 1 : sizeof(float));
+    p->flops = 4.0 * (double)(s->batch * s->heads * s->k) * (double)pairs;
     p->memory = LIMIT_READ;
 }
 
@@ -142,6 +145,7 @@ static bool fits(const struct problem *p)
 
 static void measure(struct problem *p)
 {
+    p->unread = 0;
     if (p->suite->kind == SUITE_ROWS)
         measure_rows(p);
     else if (p->suite->kind == SUITE_ATTENTION || p->suite->kind == SUITE_DECODE)
@@ -167,6 +171,7 @@ static bool allocate(struct problem *p)
             return false;
         fill_boolean(p);
     }
+    p->bytes -= p->unread;
     p->out = memory_aligned_array(p->out_count, sizeof(float));
     p->expected = memory_aligned_array(p->out_count, sizeof(float));
     return p->out && p->expected;

@@ -30,7 +30,8 @@ struct problem {
     size_t out_count;
 
     double flops;
-    size_t bytes; /* each operand moves at least once */
+    size_t bytes;  /* what moves at least once: the operands, */
+    size_t unread; /* but for keys, values and masks that no query reaches */
     enum limit_kind memory;
 };
 

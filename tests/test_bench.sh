@@ -120,6 +120,17 @@ for loop in heads rows keys; do
     expect "a forced loop is in the output" grep -q "^# heed's attention loop: $loop" "$out"
     run decode 1x4/2x3x600x16+causal --impl heed,unfused --loop $loop
 done
+# moved BYTES FLOPS: whether the work of the last run's shape is one of these, whichever limit binds.
+moved() {
+    awk -F, -v bytes="$1" -v flops="$2" '
+        NR > 1 { work = $6 * $7 * 1e9 / ($8 == "GB/s" ? bytes : flops); bad = work < 0.99 || work > 1.01 }
+        END { exit bad || NR != 2 }' "$csv"
+}
+keys=$((4096 * 64 * 2 * 4)) ends=$((64 * 2 * 4)) flops=$((4 * 64 * 4096))
+run decode 1x1x1x8192x64+causal+window4095 --threads 1 --impl heed
+expect "keys outside the window are no bytes" moved $((keys + ends)) $flops
+run decode 1x1x1x8192x64+causal+window4095+additive --threads 1 --impl heed
+expect "nor is their mask" moved $((keys + ends + 4096 * 4)) $flops
 run attention 1x2x7x9x8 --threads 1 --impl heed --loop auto
 expect "heed's choice is not" test "$(grep -c 'attention loop' "$out")" -eq 0
 for suite in linear gemv rows attention decode; do
