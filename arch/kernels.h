@@ -33,10 +33,12 @@
  * place: what is left over beside the main ones weighs more. */
 #define HEED_NARROW_COLS 256
 
-/* The most rows for which a b is called foreseen: in memory, for the most part in the last cache, and in half of it. */
+/* The most rows for which a b is called foreseen: in memory, for the most part in the last cache, and in half of it;
+ * and those of any tile, for a packed b of which few long runs are read. */
 #define HEED_FORESEEN_ROWS 6
 #define HEED_FORESEEN_MIXED_ROWS 2
 #define HEED_FORESEEN_CACHED_ROWS 3
+#define HEED_FORESEEN_TALLEST 9
 
 /* Keys that attention reduces from zero before it folds the result into the row. */
 #define HEED_KEY_BLOCK 256
@@ -50,7 +52,7 @@ struct heed_panels {
     float *copy;       /* or NULL: room for k x min(n, 128) floats, n in whole panels, to pack b in place */
     const float *next; /* a hint: what is wanted after the last column, laid out alike; or NULL */
     bool near;         /* a hint: all of it is in L2, which saves looking ahead */
-    size_t foreseen;   /* a hint: what up to so many rows read is foreseen by the CPU; HEED_FORESEEN_ROWS at most */
+    size_t foreseen;   /* a hint: what up to so many rows read is foreseen by the CPU; HEED_FORESEEN_TALLEST at most */
     bool far;          /* a hint: what is foreseen comes from memory */
 };
 

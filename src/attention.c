@@ -31,6 +31,10 @@
  * asked for: keys of several blocks at once; and whole values. Narrower ones gain only where memory is waited for. */
 #define CACHED_COLS 64
 
+/* Columns of a tile of more than HEED_FORESEEN_ROWS rows whose requests for keys in memory reach as much as the CPU's
+ * foresight. */
+#define ASKING_COLS 64
+
 /* Heads for each worker from which on it does not matter that some get one more. */
 #define FULL_SHARES 8
 
@@ -593,6 +597,16 @@ static void foresee(const struct attention *a, size_t keys, struct heed_panels *
         panels->foreseen = HEED_FORESEEN_MIXED_ROWS;
 }
 
+/* Keys of some blocks go together, a run of addresses each, which serves tiles too narrow for requests, too. */
+static void foresee_keys(const struct attention *a, struct heed_attention_task *task)
+{
+    const struct heed_kernels *kernels = a->context->kernels;
+    bool high = task->rows > HEED_FORESEEN_ROWS && task->rows <= kernels->tallest;
+    foresee(a, task->keys, &task->k);
+    if (task->k.far && high && kernels->tile_cols[task->rows - 1] < ASKING_COLS)
+        task->k.foreseen = HEED_FORESEEN_TALLEST;
+}
+
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)
 {
     const struct attention *a = &run->a;
@@ -680,7 +694,7 @@ static struct heed_attention_task make_task(const struct attention_run *run, siz
         set_pages(&task, a, b, kv.h);
     else
         set_panels(&task, run, kv);
-    foresee(a, task.keys, &task.k);
+    foresee_keys(a, &task);
     foresee(a, task.keys, &task.v);
     set_position(&task, a, b, row);
     set_mask(&task, &args->mask, b, h, row);

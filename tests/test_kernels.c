@@ -101,7 +101,7 @@ static struct heed_epilogue epilogue_of(unsigned kind, const float *bias, const 
 }
 
 /* Rows up to which b is called foreseen, in turn. */
-static const size_t foreseen[] = {0, 2, HEED_FORESEEN_ROWS, 0, HEED_FORESEEN_ROWS};
+static const size_t foreseen[] = {0, 2, HEED_FORESEEN_ROWS, 0, HEED_FORESEEN_TALLEST};
 
 static void check_gemm(const struct gemm_case *g)
 {
@@ -717,7 +717,7 @@ static void check_attention(const struct attention_case *c)
         task.v = heed_panels_in_place(arena_place(&t.b, span(c->keys, width, width + 3), at_end), width + 3);
     if (c->options & 2048)
         set_attention_pages(&task, c, at_end);
-    task.k.foreseen = task.v.foreseen = c->scale != 0.0f ? HEED_FORESEEN_ROWS : foreseen[c->options % 5];
+    task.k.foreseen = task.v.foreseen = c->scale != 0.0f ? HEED_FORESEEN_TALLEST : foreseen[c->options % 5];
     task.k.far = task.v.far = c->options % 5 == 4;
     task.diagonal = (c->options & 3) == 1 ? 0 : (c->options & 3) == 2 ? (ptrdiff_t)c->keys - (ptrdiff_t)c->rows : -2;
     for (size_t i = 0; i < sizeof boolean; i++)
@@ -770,7 +770,7 @@ static void sweep_attention_foreseen(void)
 {
     static const size_t lengths[] = {512, 1024, 1300, 1535}, dims[] = {16, 77, 112, 128, 144};
     unsigned options = 0;
-    for (size_t rows = 1; rows <= HEED_FORESEEN_ROWS + 1; rows++)
+    for (size_t rows = 1; rows <= HEED_FORESEEN_TALLEST + 1; rows++)
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
             for (size_t j = 0; j < sizeof dims / sizeof *dims; j++)
                 for (size_t turn = 0; turn < step(12, 3); turn++, options += 37)
@@ -782,7 +782,7 @@ static void sweep_attention_together(void)
 {
     static const size_t lengths[] = {512, 768, 1024, 1792};
     static const unsigned kinds[] = {0, 2, 64, 2048};
-    for (size_t rows = 1; rows <= HEED_FORESEEN_ROWS; rows++)
+    for (size_t rows = 1; rows <= HEED_FORESEEN_TALLEST; rows++)
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
             for (size_t j = 0; j < sizeof kinds / sizeof *kinds; j++) {
                 check_attention(&(struct attention_case){rows, lengths[i], 5, 16, kinds[j], 0.7f});
