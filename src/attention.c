@@ -587,24 +587,22 @@ static void set_position(struct heed_attention_task *task, const struct attentio
         task->first_block = (size_t)task->oldest / HEED_KEY_BLOCK * HEED_KEY_BLOCK;
 }
 
-static void foresee(const struct attention *a, size_t keys, struct heed_panels *panels)
-{
-    double heads = (double)a->args.batch * (double)a->args.n_kv_heads;
-    double floats = heads * (double)keys * (double)(a->args.head_dim + a->args.value_dim);
-    size_t width = a->context->kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1];
-    heed_foresee(a->context, floats * sizeof(float), panels);
-    if (panels->foreseen == HEED_FORESEEN_CACHED_ROWS && (width < CACHED_COLS || width < a->args.value_dim))
-        panels->foreseen = HEED_FORESEEN_MIXED_ROWS;
-}
-
-/* Keys of some blocks go together, a run of addresses each, which serves tiles too narrow for requests, too. */
-static void foresee_keys(const struct attention *a, struct heed_attention_task *task)
+/* Keys and values come from the same place, but keys of some blocks go together, a run of addresses each, which serves
+ * tiles too narrow for requests, too. */
+static void foresee(const struct attention *a, struct heed_attention_task *task)
 {
     const struct heed_kernels *kernels = a->context->kernels;
+    double heads = (double)a->args.batch * (double)a->args.n_kv_heads;
+    double floats = heads * (double)task->keys * (double)(a->args.head_dim + a->args.value_dim);
+    size_t width = kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1];
+    struct heed_panels *k = &task->k, *v = &task->v;
+    heed_foresee(a->context, floats * sizeof(float), v);
+    if (v->foreseen == HEED_FORESEEN_CACHED_ROWS && (width < CACHED_COLS || width < a->args.value_dim))
+        v->foreseen = HEED_FORESEEN_MIXED_ROWS;
     bool high = task->rows > HEED_FORESEEN_ROWS && task->rows <= kernels->tallest;
-    foresee(a, task->keys, &task->k);
-    if (task->k.far && high && kernels->tile_cols[task->rows - 1] < ASKING_COLS)
-        task->k.foreseen = HEED_FORESEEN_TALLEST;
+    bool narrow = high && kernels->tile_cols[task->rows - 1] < ASKING_COLS;
+    k->far = v->far;
+    k->foreseen = v->far && narrow ? HEED_FORESEEN_TALLEST : v->foreseen;
 }
 
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)
@@ -694,8 +692,7 @@ static struct heed_attention_task make_task(const struct attention_run *run, siz
         set_pages(&task, a, b, kv.h);
     else
         set_panels(&task, run, kv);
-    foresee_keys(a, &task);
-    foresee(a, task.keys, &task.v);
+    foresee(a, &task);
     set_position(&task, a, b, row);
     set_mask(&task, &args->mask, b, h, row);
     return task;
