@@ -102,9 +102,9 @@ static void measure_attention(struct problem *p)
     p->out_count = p->operand_count[0] = s->batch * s->heads * s->m * s->k;
     p->operand_count[1] = p->operand_count[2] = s->batch * s->kv_heads * s->n * s->k;
     p->operand_count[3] = s->tensor == TENSOR_ADDITIVE ? s->m * s->n : 0;
-    p->unread = 2 * s->batch * s->kv_heads * (s->n - reached) * s->k * sizeof(float);
+    p->bytes = (p->out_count + p->operand_count[0] + 2 * s->batch * s->kv_heads * reached * s->k) * sizeof(float);
     if (s->tensor != TENSOR_NONE)
-        p->unread += (s->m * s->n - pairs) * (s->tensor == TENSOR_BOOLEAN ? 1 : sizeof(float));
+        p->bytes += pairs * (s->tensor == TENSOR_BOOLEAN ? 1 : sizeof(float));
     p->flops = 4.0 * (double)(s->batch * s->heads * s->k) * (double)pairs;
     p->memory = LIMIT_READ;
 }
@@ -145,33 +145,33 @@ static bool fits(const struct problem *p)
 
 static void measure(struct problem *p)
 {
-    p->unread = 0;
+    if (p->suite->kind == SUITE_ATTENTION || p->suite->kind == SUITE_DECODE) {
+        measure_attention(p);
+        return;
+    }
     if (p->suite->kind == SUITE_ROWS)
         measure_rows(p);
-    else if (p->suite->kind == SUITE_ATTENTION || p->suite->kind == SUITE_DECODE)
-        measure_attention(p);
     else
         measure_product(p);
+    p->bytes = p->out_count * sizeof(float);
+    for (int i = 0; i < N_OPERANDS; i++)
+        p->bytes += p->operand_count[i] * sizeof(float);
 }
 
 static bool allocate(struct problem *p)
 {
-    p->bytes = p->out_count * sizeof(float);
     for (int i = 0; i < N_OPERANDS; i++) {
-        p->bytes += p->operand_count[i] * sizeof(float);
         p->operand[i] = memory_aligned_array(p->operand_count[i], sizeof(float));
         if (!p->operand[i])
             return false;
         fill(p->operand[i], p->operand_count[i], (uint32_t)i + 1);
     }
     if (p->shape.tensor == TENSOR_BOOLEAN) {
-        p->bytes += p->shape.m * p->shape.n;
         p->boolean = memory_aligned_array(p->shape.m * p->shape.n, 1);
         if (!p->boolean)
             return false;
         fill_boolean(p);
     }
-    p->bytes -= p->unread;
     p->out = memory_aligned_array(p->out_count, sizeof(float));
     p->expected = memory_aligned_array(p->out_count, sizeof(float));
     return p->out && p->expected;

@@ -30,8 +30,7 @@ struct problem {
     size_t out_count;
 
     double flops;
-    size_t bytes;  /* what moves at least once: the operands, */
-    size_t unread; /* but for keys, values and masks that no query reaches */
+    size_t bytes; /* each operand moves at least once; of keys, values and masks what a query reaches */
     enum limit_kind memory;
 };
 
