@@ -174,7 +174,7 @@ struct heed_softmax_task {
     size_t ld_src;
     float *dst; /* may be src */
     size_t ld_dst;
-    size_t write_ahead; /* how many floats ahead of its writing a line is asked for */
+    size_t write_ahead; /* how many floats ahead of its writing a line is asked for; or HEED_PAST_CACHES */
     bool in_order;      /* rows come from memory, which gives most when they are read one after the other */
     float scale;        /* > 0 and finite */
     enum heed_mask_kind mask_kind;

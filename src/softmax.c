@@ -61,7 +61,7 @@ static heed_status run_softmax(const heed_context *context, bool logarithm, size
                          .ld_src = ld_src,
                          .dst = dst,
                          .ld_dst = ld_dst,
-                         .write_ahead = heed_write_ahead(c),
+                         .write_ahead = heed_write_far(c, rows, cols, src == dst),
                          .in_order = heed_rows_in_order(c, rows, cols),
                          .scale = o.scale,
                          .mask_kind = HEED_KIND_UNMASKED,

@@ -315,11 +315,33 @@ static void check_rows(const struct row_case *r, const char *what,
     compare(n, got, what, r->rows, r->cols, r->align);
 }
 
+/* The ways to walk rows in turn. */
+static struct heed_softmax_task softmax_task(const struct row_case *r, const float *src, float *dst, size_t ld)
+{
+    static const size_t write_ahead[] = {0, 64, HEED_PAST_CACHES};
+    return (struct heed_softmax_task){.rows = r->rows,
+                                      .cols = r->cols,
+                                      .src = src,
+                                      .ld_src = ld,
+                                      .dst = dst,
+                                      .ld_dst = ld,
+                                      .write_ahead = write_ahead[r->in_place ? 0 : (r->rows + r->cols / 2) % 3],
+                                      .in_order = (r->rows + r->cols / 16) % 2 > 0,
+                                      .scale = 1.0f};
+}
+
 static void run_softmax(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                         size_t ld)
 {
-    const struct heed_softmax_task task = {
-        .rows = r->rows, .cols = r->cols, .src = src, .ld_src = ld, .dst = dst, .ld_dst = ld, .scale = 1.0f};
+    const struct heed_softmax_task task = softmax_task(r, src, dst, ld);
+    kernels->softmax(&task);
+}
+
+static void run_log_softmax(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                            size_t ld)
+{
+    struct heed_softmax_task task = softmax_task(r, src, dst, ld);
+    task.logarithm = true;
     kernels->softmax(&task);
 }
 
@@ -332,17 +354,12 @@ static void run_masked_softmax(const struct heed_kernels *kernels, const struct 
     size_t rows = r->rows < 2 ? r->rows : 2, masked = span(rows, r->cols, r->cols);
     float *additive = arena_place(&t.b, masked, r->at_end);
     unsigned char *boolean = (unsigned char *)additive;
-    struct heed_softmax_task task = {.rows = r->rows,
-                                     .cols = r->cols,
-                                     .src = src,
-                                     .ld_src = ld,
-                                     .dst = dst,
-                                     .ld_dst = ld,
-                                     .scale = 0.7f,
-                                     .mask_rows = 2,
-                                     .mask_heads = 2,
-                                     .mask_row = r->cols,
-                                     .logarithm = variant % 2};
+    struct heed_softmax_task task = softmax_task(r, src, dst, ld);
+    task.scale = 0.7f;
+    task.mask_rows = 2;
+    task.mask_heads = 2;
+    task.mask_row = r->cols;
+    task.logarithm = variant % 2;
     if (variant / 2 == 1) {
         for (size_t i = 0; i < masked; i++)
             additive[i] = (i * 7 + r->cols) % 5 == 0 ? -__builtin_inff() : 0.25f * (float)(i % 9);
@@ -558,6 +575,7 @@ static const struct {
     void (*run)(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst, size_t ld);
 } row_kernels[] = {
     {"softmax", run_softmax},
+    {"log_softmax", run_log_softmax},
     {"masked softmax", run_masked_softmax},
     {"layernorm", run_layernorm},
     {"rmsnorm", run_rmsnorm},
