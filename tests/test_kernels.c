@@ -295,6 +295,9 @@ static void sweep_packing(void)
 /* All sizes of groups that tables reduce at once, 4 + 4 + 2 + 1: two of four, of which one follows the other. */
 enum { ROWS_AT_MOST = 11 };
 
+/* More than two of the batches in which norms take short rows, of 64 at most. */
+enum { ROWS_OF_BATCHES = 2 * 64 + ROWS_AT_MOST };
+
 struct row_case {
     size_t rows, cols, gap, align;
     int at_end, in_place;
@@ -414,7 +417,7 @@ static void run_rmsnorm(const struct heed_kernels *kernels, const struct row_cas
 static void run_norm_outputs(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                              size_t ld)
 {
-    float moments[2][ROWS_AT_MOST];
+    float moments[2][ROWS_OF_BATCHES];
     struct row_case half = *r;
     half.cols = r->cols / 2;
     if (half.cols == 0 || r->rows == 0 || r->in_place)
@@ -602,6 +605,7 @@ static void sweep_row_kernel(size_t index)
 {
     static const size_t edges[] = {255,  256,  257,  511,  513,  768,  769,  1000, 1535, 1536,
                                    1537, 3072, 3073, 4095, 4096, 4097, 8191, 8192, 8193, 9000};
+    static const size_t batched[] = {1, 2, 15, 16, 32, 47, 50, 65, 100, 128, 192};
     for (size_t cols = 1; cols <= sweep_end(); cols++) {
         for (size_t rows = 0; rows <= ROWS_AT_MOST; rows++)
             for (int at_end = 0; at_end <= 1; at_end++)
@@ -617,6 +621,10 @@ static void sweep_row_kernel(size_t index)
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         check_rows(&(struct row_case){ROWS_AT_MOST, edges[i], i % 2, 0, i & 1, i % 3 == 0}, row_kernels[index].name,
                    row_kernels[index].run);
+    for (size_t i = 0; i < sizeof batched / sizeof *batched; i++)
+        for (size_t rows = ROWS_OF_BATCHES - 3; rows <= ROWS_OF_BATCHES; rows++)
+            check_rows(&(struct row_case){rows, batched[i], i % 2, 0, i & 1, (i + rows) % 3 == 0},
+                       row_kernels[index].name, row_kernels[index].run);
 }
 
 /* ---- attention ---- */

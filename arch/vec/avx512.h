@@ -164,6 +164,18 @@ HEED_INLINE float vf_fold_add(vf v)
     return _mm_cvtss_f32(_mm_add_ss(x, _mm_shuffle_ps(x, x, 1)));
 }
 
+/* The last two steps leave a row's sum in all of its 128-bit lane. */
+HEED_INLINE void vf_fold_add_rows(const vf v[4], float sum[4])
+{
+    vf ab = vf_add(_mm512_shuffle_f32x4(v[0], v[1], 0x44), _mm512_shuffle_f32x4(v[0], v[1], 0xee));
+    vf cd = vf_add(_mm512_shuffle_f32x4(v[2], v[3], 0x44), _mm512_shuffle_f32x4(v[2], v[3], 0xee));
+    vf x = vf_add(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+    x = vf_add(x, _mm512_shuffle_ps(x, x, 0x4e));
+    x = vf_add(x, _mm512_shuffle_ps(x, x, 0xb1));
+    const __m512i row = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
+    _mm_storeu_ps(sum, _mm512_castps512_ps128(_mm512_permutexvar_ps(row, x)));
+}
+
 HEED_INLINE float vf_fold_max(vf v)
 {
     __m256 y = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
