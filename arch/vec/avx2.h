@@ -165,13 +165,18 @@ HEED_INLINE float vf_fold_add(vf v)
     return _mm_cvtss_f32(_mm_add_ss(x, _mm_shuffle_ps(x, x, 1)));
 }
 
+HEED_INLINE void store_rows(vf lanes, float of_rows[2])
+{
+    __m128 first = _mm_unpacklo_ps(_mm256_castps256_ps128(lanes), _mm256_extractf128_ps(lanes, 1));
+    _mm_storel_pi((__m64 *)(void *)of_rows, first);
+}
+
 HEED_INLINE void vf_fold_add_rows(const vf v[2], float sum[2])
 {
     vf x = _mm256_add_ps(_mm256_permute2f128_ps(v[0], v[1], 0x20), _mm256_permute2f128_ps(v[0], v[1], 0x31));
     x = _mm256_add_ps(x, _mm256_shuffle_ps(x, x, 0x4e));
     x = _mm256_add_ps(x, _mm256_shuffle_ps(x, x, 0xb1));
-    __m128 rows = _mm_unpacklo_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-    _mm_storel_pi((__m64 *)(void *)sum, rows);
+    store_rows(x, sum);
 }
 
 HEED_INLINE float vf_fold_max(vf v)
@@ -179,6 +184,14 @@ HEED_INLINE float vf_fold_max(vf v)
     __m128 x = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     x = _mm_max_ps(x, _mm_movehl_ps(x, x));
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps(x, x, 1)));
+}
+
+HEED_INLINE void vf_fold_max_rows(const vf v[2], float max[2])
+{
+    vf x = _mm256_max_ps(_mm256_permute2f128_ps(v[0], v[1], 0x20), _mm256_permute2f128_ps(v[0], v[1], 0x31));
+    x = _mm256_max_ps(x, _mm256_shuffle_ps(x, x, 0x4e));
+    x = _mm256_max_ps(x, _mm256_shuffle_ps(x, x, 0xb1));
+    store_rows(x, max);
 }
 
 HEED_INLINE float vf_first(vf v)

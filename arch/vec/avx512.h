@@ -164,7 +164,12 @@ HEED_INLINE float vf_fold_add(vf v)
     return _mm_cvtss_f32(_mm_add_ss(x, _mm_shuffle_ps(x, x, 1)));
 }
 
-/* The last two steps leave a row's sum in all of its 128-bit lane. */
+HEED_INLINE void store_rows(vf lanes, float of_rows[4])
+{
+    const __m512i first = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
+    _mm_storeu_ps(of_rows, _mm512_castps512_ps128(_mm512_permutexvar_ps(first, lanes)));
+}
+
 HEED_INLINE void vf_fold_add_rows(const vf v[4], float sum[4])
 {
     vf ab = vf_add(_mm512_shuffle_f32x4(v[0], v[1], 0x44), _mm512_shuffle_f32x4(v[0], v[1], 0xee));
@@ -172,8 +177,7 @@ HEED_INLINE void vf_fold_add_rows(const vf v[4], float sum[4])
     vf x = vf_add(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
     x = vf_add(x, _mm512_shuffle_ps(x, x, 0x4e));
     x = vf_add(x, _mm512_shuffle_ps(x, x, 0xb1));
-    const __m512i row = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
-    _mm_storeu_ps(sum, _mm512_castps512_ps128(_mm512_permutexvar_ps(row, x)));
+    store_rows(x, sum);
 }
 
 HEED_INLINE float vf_fold_max(vf v)
@@ -182,6 +186,16 @@ HEED_INLINE float vf_fold_max(vf v)
     __m128 x = _mm_max_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
     x = _mm_max_ps(x, _mm_movehl_ps(x, x));
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps(x, x, 1)));
+}
+
+HEED_INLINE void vf_fold_max_rows(const vf v[4], float max[4])
+{
+    vf ab = vf_max(_mm512_shuffle_f32x4(v[0], v[1], 0x44), _mm512_shuffle_f32x4(v[0], v[1], 0xee));
+    vf cd = vf_max(_mm512_shuffle_f32x4(v[2], v[3], 0x44), _mm512_shuffle_f32x4(v[2], v[3], 0xee));
+    vf x = vf_max(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+    x = vf_max(x, _mm512_shuffle_ps(x, x, 0x4e));
+    x = vf_max(x, _mm512_shuffle_ps(x, x, 0xb1));
+    store_rows(x, max);
 }
 
 HEED_INLINE float vf_first(vf v)

@@ -31,7 +31,8 @@
  *                   integral, |n| <= 252, or p NaN
  *                   vf_scale2_normal_above(p, n, x, low): the same for -126 <= n <= 127 wherever x >= low
  * Across lanes      vf_fold_add, vf_fold_max: halves onto halves, down to one float. vf_first: lane 0.
- *                   vf_fold_add_rows(v, sum): the same of VF_LEN / 4 vectors, where VF_LEN is 8 or 16
+ *                   vf_fold_add_rows(v, sum), vf_fold_max_rows(v, max): the same of VF_LEN / 4 vectors, where
+ *                   VF_LEN is 8 or 16
  *                   vf_transpose(v): VF_LEN vectors as a square matrix. vf_load_across(p, ld, v): lane i of v[s]
  *                   is p[i ld + s], s < VF_STEPS, which divides VF_LEN. vf_unzip(a, b, &even, &odd): the
  *                   elements of a and b at even and odd places; vf_zip undoes it
