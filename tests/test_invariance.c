@@ -43,7 +43,7 @@ static void ok(heed_status status, const char *what)
 
 /* ---- operators on rows ---- */
 
-enum { ROWS = 96, INNER = 75, COLS = 83, WIDE = 700, LAYER_ROWS = 96 };
+enum { ROWS = 96, INNER = 75, COLS = 83, WIDE = 700, SHORT_ROWS = 2801, SHORT = 24, LAYER_ROWS = 96 };
 
 static void run_matmul(const struct setting *s, float *out)
 {
@@ -95,12 +95,22 @@ static void run_gated_linear(const struct setting *s, float *out)
     copy_out(s, s->units, COLS, y, out);
 }
 
+static void softmax_of(const struct setting *s, size_t rows, size_t cols, float *out)
+{
+    float *x = matrix(s, rows, cols, 9), *y = matrix(s, rows, cols, 10);
+    size_t ld = cols + s->gap;
+    ok(heed_softmax(s->context, s->units, cols, x + s->first * ld, ld, y, ld), "softmax");
+    copy_out(s, s->units, cols, y, out);
+}
+
 static void run_softmax(const struct setting *s, float *out)
 {
-    float *x = matrix(s, ROWS, WIDE, 9), *y = matrix(s, ROWS, WIDE, 10);
-    size_t ld = WIDE + s->gap;
-    ok(heed_softmax(s->context, s->units, WIDE, x + s->first * ld, ld, y, ld), "softmax");
-    copy_out(s, s->units, WIDE, y, out);
+    softmax_of(s, ROWS, WIDE, out);
+}
+
+static void run_short_softmax(const struct setting *s, float *out)
+{
+    softmax_of(s, SHORT_ROWS, SHORT, out);
 }
 
 static void run_masked_softmax(const struct setting *s, float *out)
@@ -114,40 +124,70 @@ static void run_masked_softmax(const struct setting *s, float *out)
     copy_out(s, s->units, WIDE, y, out);
 }
 
+static void log_softmax_of(const struct setting *s, size_t rows, size_t cols, float *out)
+{
+    float *x = matrix(s, rows, cols, 81);
+    size_t ld = cols + s->gap;
+    x += s->first * ld;
+    ok(heed_log_softmax(s->context, s->units, cols, x, ld, NULL, x, ld), "log softmax");
+    copy_out(s, s->units, cols, x, out);
+}
+
 static void run_log_softmax(const struct setting *s, float *out)
 {
-    float *x = matrix(s, ROWS, WIDE, 81);
-    size_t ld = WIDE + s->gap;
-    x += s->first * ld;
-    ok(heed_log_softmax(s->context, s->units, WIDE, x, ld, NULL, x, ld), "log softmax");
-    copy_out(s, s->units, WIDE, x, out);
+    log_softmax_of(s, ROWS, WIDE, out);
+}
+
+static void run_short_log_softmax(const struct setting *s, float *out)
+{
+    log_softmax_of(s, SHORT_ROWS, SHORT, out);
+}
+
+static void layernorm_of(const struct setting *s, size_t rows, size_t cols, float *out)
+{
+    const struct setting dense = {s->context, s->offset, 0, 0, 0};
+    float *x = matrix(s, rows, cols, 11), *r = matrix(s, rows, cols, 12), *y = matrix(s, rows, cols, 13);
+    size_t ld = cols + s->gap;
+    heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
+    options.scale = matrix(&dense, 1, cols, 14);
+    options.shift = matrix(&dense, 1, cols, 15);
+    options.residual = r + s->first * ld;
+    options.ld_residual = ld;
+    ok(heed_layernorm(s->context, s->units, cols, x + s->first * ld, ld, &options, y, ld), "layernorm");
+    copy_out(s, s->units, cols, y, out);
 }
 
 static void run_layernorm(const struct setting *s, float *out)
 {
+    layernorm_of(s, ROWS, WIDE, out);
+}
+
+static void run_short_layernorm(const struct setting *s, float *out)
+{
+    layernorm_of(s, SHORT_ROWS, SHORT, out);
+}
+
+static void rmsnorm_of(const struct setting *s, size_t rows, size_t cols, float *out)
+{
     const struct setting dense = {s->context, s->offset, 0, 0, 0};
-    float *x = matrix(s, ROWS, WIDE, 11), *r = matrix(s, ROWS, WIDE, 12), *y = matrix(s, ROWS, WIDE, 13);
-    size_t ld = WIDE + s->gap;
-    heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
-    options.scale = matrix(&dense, 1, WIDE, 14);
-    options.shift = matrix(&dense, 1, WIDE, 15);
+    float *x = matrix(s, rows, cols, 73), *r = matrix(s, rows, cols, 74), *y = matrix(s, rows, cols, 75);
+    size_t ld = cols + s->gap;
+    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+    options.scale = matrix(&dense, 1, cols, 76);
     options.residual = r + s->first * ld;
     options.ld_residual = ld;
-    ok(heed_layernorm(s->context, s->units, WIDE, x + s->first * ld, ld, &options, y, ld), "layernorm");
-    copy_out(s, s->units, WIDE, y, out);
+    ok(heed_rmsnorm(s->context, s->units, cols, x + s->first * ld, ld, &options, y, ld), "rmsnorm");
+    copy_out(s, s->units, cols, y, out);
 }
 
 static void run_rmsnorm(const struct setting *s, float *out)
 {
-    const struct setting dense = {s->context, s->offset, 0, 0, 0};
-    float *x = matrix(s, ROWS, WIDE, 73), *r = matrix(s, ROWS, WIDE, 74), *y = matrix(s, ROWS, WIDE, 75);
-    size_t ld = WIDE + s->gap;
-    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
-    options.scale = matrix(&dense, 1, WIDE, 76);
-    options.residual = r + s->first * ld;
-    options.ld_residual = ld;
-    ok(heed_rmsnorm(s->context, s->units, WIDE, x + s->first * ld, ld, &options, y, ld), "rmsnorm");
-    copy_out(s, s->units, WIDE, y, out);
+    rmsnorm_of(s, ROWS, WIDE, out);
+}
+
+static void run_short_rmsnorm(const struct setting *s, float *out)
+{
+    rmsnorm_of(s, SHORT_ROWS, SHORT, out);
 }
 
 /* Mean and inverse deviation only. */
@@ -481,10 +521,14 @@ static const struct invariant {
     {"linear", run_linear, ROWS, COLS, NULL},
     {"gated linear", run_gated_linear, ROWS, COLS, NULL},
     {"softmax", run_softmax, ROWS, WIDE, NULL},
+    {"softmax of short rows", run_short_softmax, SHORT_ROWS, SHORT, NULL},
     {"masked softmax", run_masked_softmax, ROWS, WIDE, NULL},
     {"log softmax", run_log_softmax, ROWS, WIDE, NULL},
+    {"log softmax of short rows", run_short_log_softmax, SHORT_ROWS, SHORT, NULL},
     {"layernorm", run_layernorm, ROWS, WIDE, NULL},
+    {"layernorm of short rows", run_short_layernorm, SHORT_ROWS, SHORT, NULL},
     {"rmsnorm", run_rmsnorm, ROWS, WIDE, NULL},
+    {"rmsnorm of short rows", run_short_rmsnorm, SHORT_ROWS, SHORT, NULL},
     {"moments", run_moments, ROWS, 2, NULL},
     {"gelu", run_gelu, ROWS, WIDE, NULL},
     {"gated", run_gated, ROWS, WIDE, NULL},
@@ -612,7 +656,7 @@ static void check_order(const struct invariant *op, heed_context *context)
 
 static void check_split(const struct invariant *op, const heed_context *context)
 {
-    size_t step = op->rows ? 1 : quick() ? 47 : 7;
+    size_t step = op->rows ? 1 : op->units / (quick() ? 2 : 14) + 1;
     for (size_t unit = 0; unit < op->units; unit += step) {
         const struct setting alone = {context, 0, 0, unit, 1};
         op->run(&alone, got);
