@@ -137,25 +137,36 @@ HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
     return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
 }
 
-HEED_INLINE vf vf_pow2(__m256i n)
+/* n plus the biases of one exponent or two, in the low bits; shifted up, an exponent loses the rest. */
+HEED_INLINE __m256i biased_exponent(vf n, float bias)
 {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+    return _mm256_castps_si256(_mm256_add_ps(n, _mm256_set1_ps(0x1.8p23f + bias)));
+}
+
+HEED_INLINE vf vf_of_exponent(__m256i biased)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
 }
 
 HEED_INLINE vf vf_scale2(vf p, vf n)
 {
-    __m256i i = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(i, 1);
-    return _mm256_mul_ps(_mm256_mul_ps(p, vf_pow2(half)), vf_pow2(_mm256_sub_epi32(i, half)));
+    __m256i i = biased_exponent(n, 2 * 127), half = _mm256_srai_epi32(i, 1);
+    return _mm256_mul_ps(_mm256_mul_ps(p, vf_of_exponent(half)), vf_of_exponent(_mm256_sub_epi32(i, half)));
+}
+
+HEED_INLINE vf vf_or_zero_below(vf x, vf low, vf y)
+{
+    return _mm256_and_ps(y, _mm256_cmp_ps(x, low, _CMP_NLT_UQ));
 }
 
 HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
 {
-    return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
+    return vf_or_zero_below(x, low, vf_scale2(p, n));
 }
 
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
-    return vf_select_less(x, low, vf_set1(0.0f), _mm256_mul_ps(p, vf_pow2(_mm256_cvtps_epi32(n))));
+    return vf_or_zero_below(x, low, _mm256_mul_ps(p, vf_of_exponent(biased_exponent(n, 127))));
 }
 
 HEED_INLINE float vf_fold_add(vf v)

@@ -193,15 +193,21 @@ HEED_INLINE vf vf_min(vf a, vf b)
     return vf_select_less(a, b, a, b);
 }
 
-HEED_INLINE vf vf_pow2(int32x4_t n)
+/* n plus the biases of one exponent or two, in the low bits; shifted up, an exponent loses the rest. */
+HEED_INLINE int32x4_t biased_exponent(vf n, float bias)
 {
-    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
+    return vreinterpretq_s32_f32(vaddq_f32(n, vdupq_n_f32(0x1.8p23f + bias)));
+}
+
+HEED_INLINE vf vf_of_exponent(int32x4_t biased)
+{
+    return vreinterpretq_f32_s32(vshlq_n_s32(biased, 23));
 }
 
 HEED_INLINE vf vf_scale2(vf p, vf n)
 {
-    int32x4_t i = vcvtq_s32_f32(n), half = vshrq_n_s32(i, 1);
-    return vmulq_f32(vmulq_f32(p, vf_pow2(half)), vf_pow2(vsubq_s32(i, half)));
+    int32x4_t i = biased_exponent(n, 2 * 127), half = vshrq_n_s32(i, 1);
+    return vmulq_f32(vmulq_f32(p, vf_of_exponent(half)), vf_of_exponent(vsubq_s32(i, half)));
 }
 
 HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
@@ -211,7 +217,7 @@ HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
 
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
-    return vf_select_less(x, low, vf_set1(0.0f), vmulq_f32(p, vf_pow2(vcvtq_s32_f32(n))));
+    return vf_select_less(x, low, vf_set1(0.0f), vmulq_f32(p, vf_of_exponent(biased_exponent(n, 127))));
 }
 
 HEED_INLINE float vf_fold_add(vf v)

@@ -157,25 +157,36 @@ HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
     return vf_choose(_mm_cmplt_ps(a, b), x, y);
 }
 
-HEED_INLINE vf vf_pow2(__m128i n)
+/* n plus the biases of one exponent or two, in the low bits; shifted up, an exponent loses the rest. */
+HEED_INLINE __m128i biased_exponent(vf n, float bias)
 {
-    return _mm_castsi128_ps(_mm_slli_epi32(_mm_add_epi32(n, _mm_set1_epi32(127)), 23));
+    return _mm_castps_si128(_mm_add_ps(n, _mm_set1_ps(0x1.8p23f + bias)));
+}
+
+HEED_INLINE vf vf_of_exponent(__m128i biased)
+{
+    return _mm_castsi128_ps(_mm_slli_epi32(biased, 23));
 }
 
 HEED_INLINE vf vf_scale2(vf p, vf n)
 {
-    __m128i i = _mm_cvtps_epi32(n), half = _mm_srai_epi32(i, 1);
-    return _mm_mul_ps(_mm_mul_ps(p, vf_pow2(half)), vf_pow2(_mm_sub_epi32(i, half)));
+    __m128i i = biased_exponent(n, 2 * 127), half = _mm_srai_epi32(i, 1);
+    return _mm_mul_ps(_mm_mul_ps(p, vf_of_exponent(half)), vf_of_exponent(_mm_sub_epi32(i, half)));
+}
+
+HEED_INLINE vf vf_or_zero_below(vf x, vf low, vf y)
+{
+    return _mm_and_ps(y, _mm_cmpnlt_ps(x, low));
 }
 
 HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
 {
-    return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
+    return vf_or_zero_below(x, low, vf_scale2(p, n));
 }
 
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
-    return vf_select_less(x, low, vf_set1(0.0f), _mm_mul_ps(p, vf_pow2(_mm_cvtps_epi32(n))));
+    return vf_or_zero_below(x, low, _mm_mul_ps(p, vf_of_exponent(biased_exponent(n, 127))));
 }
 
 HEED_INLINE float vf_fold_add(vf v)
