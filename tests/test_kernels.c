@@ -385,13 +385,14 @@ static struct heed_norm_task norm_task(const struct row_case *r, const float *sr
 {
     struct heed_norm_task task = {
         .rows = r->rows, .cols = r->cols, .x = src, .ldx = ld, .eps = 1e-5f, .y = dst, .ldy = ld};
-    unsigned options = (unsigned)(r->cols + r->rows) % 4;
+    unsigned options = (unsigned)(r->cols + r->rows) % 8;
     task.write_ahead = r->cols % 3 == 0 ? 256 : r->rows % 2 ? HEED_PAST_CACHES : 0;
     task.in_order = r->cols % 3 == 1;
     if (options & 1)
         task.scale = arena_place(&t.extra, r->cols, r->at_end);
-    if (options & 2) {
+    if (options & 2)
         task.shift = t.extra.begin;
+    if (options & 4) {
         task.residual = arena_place(&t.b, r->rows * r->cols, r->at_end);
         task.ld_residual = r->cols;
     }
@@ -619,8 +620,9 @@ static void sweep_row_kernel(size_t index)
         check_rows(&(struct row_case){3, 250 + 3 * align, align % 3, align, 0, 0}, row_kernels[index].name,
                    row_kernels[index].run);
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
-        check_rows(&(struct row_case){ROWS_AT_MOST, edges[i], i % 2, 0, i & 1, i % 3 == 0}, row_kernels[index].name,
-                   row_kernels[index].run);
+        for (size_t rows = ROWS_AT_MOST - 4; rows <= ROWS_AT_MOST; rows += 4)
+            check_rows(&(struct row_case){rows, edges[i], i % 2, 0, i & 1, i % 3 == 0}, row_kernels[index].name,
+                       row_kernels[index].run);
     for (size_t i = 0; i < sizeof batched / sizeof *batched; i++)
         for (size_t rows = ROWS_OF_BATCHES - 3; rows <= ROWS_OF_BATCHES; rows++)
             check_rows(&(struct row_case){rows, batched[i], i % 2, 0, i & 1, (i + rows) % 3 == 0},
