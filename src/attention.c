@@ -664,44 +664,38 @@ static void set_outputs(struct heed_attention_task *task, const struct attention
             args->log_sum_exp.data + row_start(&sum, &padded_rows, b, h, row, &task->log_sum_row, &task->log_sum_head);
 }
 
-/* The rows from `row` on of one head of one sequence, or the heads of its group for one query. */
-static struct heed_attention_task make_task(const struct attention_run *run, size_t b, size_t h, size_t row,
-                                            size_t rows, size_t worker)
-{
-    const struct attention *a = &run->a;
-    const heed_attention_args *args = &a->args;
-    struct heed_attention_task task = {
-        .rows = rows,
-        .head_dim = args->head_dim,
-        .value_dim = args->value_dim,
-        .q = heed_nothing,
-        .keys = keys_in_reach(a, b),
-        .queries = a->heads_as_rows ? heed_sequence_length(&a->queries, b) : 0,
-        .slopes = args->slopes ? args->slopes + h : NULL,
-        .sinks = args->sinks ? args->sinks + h : NULL,
-        .scale_log2e = a->scale_log2e,
-        .cap = a->cap,
-        .cap_slope = a->cap_slope,
-        .scratch = run->worker_scratch + worker * run->worker_floats,
-    };
-    if (args->head_dim > 0)
-        task.q = args->q.data + row_start(&args->q, &a->queries, b, h, row, &task.q_row, &task.q_head);
-    set_outputs(&task, a, b, h, row);
-    struct kv_head kv = {b, h / (args->n_heads / args->n_kv_heads), worker};
-    if (args->cache)
-        set_pages(&task, a, b, kv.h);
-    else
-        set_panels(&task, run, kv);
-    foresee(a, &task);
-    set_position(&task, a, b, row);
-    set_mask(&task, &args->mask, b, h, row);
-    return task;
-}
-
-/* What task (unit of heads, tile) of all tiles is about. */
+/* What task (unit of heads, tile) of all tiles is about: rows from `row` on of one head of one sequence, or the heads
+ * of its group for one query. */
 struct place {
     size_t b, h, row, rows;
 };
+
+static void set_task(struct heed_attention_task *task, const struct attention_run *run, struct place at, size_t worker)
+{
+    const struct attention *a = &run->a;
+    const heed_attention_args *args = &a->args;
+    *task = (struct heed_attention_task){.rows = at.rows, .head_dim = args->head_dim, .value_dim = args->value_dim};
+    task->q = heed_nothing;
+    task->keys = keys_in_reach(a, at.b);
+    task->queries = a->heads_as_rows ? heed_sequence_length(&a->queries, at.b) : 0;
+    task->slopes = args->slopes ? args->slopes + at.h : NULL;
+    task->sinks = args->sinks ? args->sinks + at.h : NULL;
+    task->scale_log2e = a->scale_log2e;
+    task->cap = a->cap;
+    task->cap_slope = a->cap_slope;
+    task->scratch = run->worker_scratch + worker * run->worker_floats;
+    if (args->head_dim > 0)
+        task->q = args->q.data + row_start(&args->q, &a->queries, at.b, at.h, at.row, &task->q_row, &task->q_head);
+    set_outputs(task, a, at.b, at.h, at.row);
+    struct kv_head kv = {at.b, at.h / (args->n_heads / args->n_kv_heads), worker};
+    if (args->cache)
+        set_pages(task, a, at.b, kv.h);
+    else
+        set_panels(task, run, kv);
+    foresee(a, task);
+    set_position(task, a, at.b, at.row);
+    set_mask(task, &args->mask, at.b, at.h, at.row);
+}
 
 /* Tile `tile`, of sequence b, of a unit of heads. */
 static struct place place_in(const struct attention_run *run, size_t b, size_t unit, size_t tile)
@@ -727,8 +721,8 @@ static struct place place_of(const struct attention_run *run, size_t index)
 static void attend_rows(void *arg, size_t index, size_t worker)
 {
     const struct attention_run *run = arg;
-    struct place at = place_of(run, index);
-    struct heed_attention_task task = make_task(run, at.b, at.h, at.row, at.rows, worker);
+    struct heed_attention_task task;
+    set_task(&task, run, place_of(run, index), worker);
     run->a.context->kernels->attention(&task);
 }
 
@@ -781,8 +775,8 @@ static void attend_head(void *arg, size_t index, size_t worker)
     struct heed_coming_keys coming = coming_keys(run, index + 1);
     pack_keys(run, kv, 0, SIZE_MAX);
     for (size_t i = 0; i < tasks; i++) {
-        struct place at = place_in(run, kv.b, kv.h * units + i / tiles, first + i % tiles);
-        struct heed_attention_task task = make_task(run, at.b, at.h, at.row, at.rows, worker);
+        struct heed_attention_task task;
+        set_task(&task, run, place_in(run, kv.b, kv.h * units + i / tiles, first + i % tiles), worker);
         task.coming = part_of(&coming, i, tasks);
         a->context->kernels->attention(&task);
     }
@@ -792,8 +786,8 @@ static void attend_head(void *arg, size_t index, size_t worker)
 static void attend_part(void *arg, size_t index, size_t worker)
 {
     const struct attention_run *run = arg;
-    struct place at = place_of(run, index / run->splits);
-    struct heed_attention_task task = make_task(run, at.b, at.h, at.row, at.rows, worker);
+    struct heed_attention_task task;
+    set_task(&task, run, place_of(run, index / run->splits), worker);
     size_t begin = index % run->splits * run->split_keys, end = begin + run->split_keys;
     task.partial = run->partial + index / run->splits * run->partial_floats;
     begin = begin < task.first_block ? task.first_block : begin;
@@ -805,8 +799,8 @@ static void attend_part(void *arg, size_t index, size_t worker)
 static void fold_parts(void *arg, size_t index, size_t worker)
 {
     const struct attention_run *run = arg;
-    struct place at = place_of(run, index);
-    struct heed_attention_task task = make_task(run, at.b, at.h, at.row, at.rows, worker);
+    struct heed_attention_task task;
+    set_task(&task, run, place_of(run, index), worker);
     task.partial = run->partial + index * run->partial_floats;
     run->a.context->kernels->attention_fold(&task);
 }
@@ -833,14 +827,15 @@ static void attend_heads(void *arg, size_t index, size_t worker)
     const struct attention_run *run = arg;
     const heed_heads_out *mean = &run->a.args.mean_map;
     struct place at = place_of(run, index);
-    for (size_t h = 0; h < run->a.args.n_heads; h++) {
-        struct heed_attention_task task = make_task(run, at.b, h, at.row, at.rows, worker);
+    for (at.h = 0; at.h < run->a.args.n_heads; at.h++) {
+        struct heed_attention_task task;
+        set_task(&task, run, at, worker);
         if (!task.map) {
             task.map_row = heed_pad(task.map_cols);
             task.map = task.scratch + run->worker_floats - worker_map_floats(&run->a);
         }
         run->a.context->kernels->attention(&task);
-        add_to_mean(&run->a, &task, h, mean->data + at.b * mean->batch_stride + at.row * mean->row_stride);
+        add_to_mean(&run->a, &task, at.h, mean->data + at.b * mean->batch_stride + at.row * mean->row_stride);
     }
 }
 
