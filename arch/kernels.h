@@ -176,6 +176,7 @@ struct heed_softmax_task {
     size_t ld_dst;
     size_t write_ahead; /* how many floats ahead of its writing a line is asked for; or HEED_PAST_CACHES */
     bool in_order;      /* rows come from memory, which gives most when they are read one after the other */
+    size_t far;         /* how many floats ahead dst, without gaps, is asked for into the second cache; 0: not at all */
     float scale;        /* > 0 and finite */
     enum heed_mask_kind mask_kind;
     const void *mask;
@@ -199,6 +200,7 @@ struct heed_norm_task {
     float *mean, *inverse; /* [rows], of the deviation or the root mean square; or NULL */
     size_t write_ahead;    /* as in softmax; 0 where the CPU foresees what is read and written; or HEED_PAST_CACHES */
     bool in_order;         /* as in softmax */
+    size_t far;            /* as in softmax, of x and y; there is no residual then */
 };
 
 /* The heads of one token. */

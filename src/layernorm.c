@@ -6,6 +6,12 @@
 #define GROUP_Y 1u
 #define GROUP_SUM 2u
 
+/* Of half of the last cache: what is smaller is often there still, and requests cost a tenth then. */
+#define LAST_CACHE_SHARE 2
+
+/* Columns of a page of 4096 bytes. */
+#define PAGE_COLS 1024
+
 struct norm {
     void (*kernel)(const struct heed_norm_task *task);
     struct heed_norm_task task;
@@ -54,12 +60,19 @@ static heed_status check_norm(struct heed_operands *operands, const struct heed_
     return heed_operands_check(operands, NULL, 0);
 }
 
+/* Rows of whole pages are foreseen as they are, and so are rows that go one by one. */
+static bool asks_far(const struct heed_norm_task *t)
+{
+    return t->ldx == t->cols && t->ldy == t->cols && !t->residual && t->cols % PAGE_COLS != 0 && !t->in_order;
+}
+
 static void run_norm(const struct heed_context *context, struct norm n)
 {
     size_t rows = n.task.rows, cols = n.task.cols;
     bool in_place = n.task.x == n.task.y || n.task.sum == n.task.y || (n.task.residual && !n.task.sum);
     n.task.write_ahead = heed_write_far(context, rows, cols, in_place);
     n.task.in_order = heed_rows_in_order(context, rows, cols);
+    n.task.far = asks_far(&n.task) ? heed_far_ahead(context, rows, cols, context->in_order / LAST_CACHE_SHARE) : 0;
     if (rows > 0 && cols > 0)
         heed_run_rows(context, rows, cols, norm_rows, &n);
 }
@@ -94,7 +107,7 @@ heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols
         return status;
     const struct norm n = {c->kernels->layernorm,
                            {rows, cols, x, ldx, o.residual, o.ld_residual, o.sum, o.ld_sum, o.scale, o.shift, o.eps, y,
-                            ldy, o.mean, o.inverse_deviation, 0, false}};
+                            ldy, o.mean, o.inverse_deviation, 0, false, 0}};
     return check_and_run(c, n);
 }
 
@@ -112,7 +125,7 @@ heed_status heed_rmsnorm(const heed_context *context, size_t rows, size_t cols, 
         return status;
     const struct norm n = {c->kernels->rmsnorm,
                            {rows, cols, x, ldx, o.residual, o.ld_residual, o.sum, o.ld_sum, o.scale, NULL, o.eps, y,
-                            ldy, NULL, o.inverse_rms, 0, false}};
+                            ldy, NULL, o.inverse_rms, 0, false, 0}};
     return check_and_run(c, n);
 }
 

@@ -61,6 +61,15 @@ size_t heed_write_far(const struct heed_context *context, size_t rows, size_t co
     return past ? HEED_PAST_CACHES : heed_write_ahead(context);
 }
 
+/* Memory gives so much while a row of some thousand floats is computed several times. */
+#define FAR_AHEAD 4096
+
+size_t heed_far_ahead(const struct heed_context *context, size_t rows, size_t cols, size_t least)
+{
+    size_t bytes = heed_times(heed_times(rows, cols), 2 * sizeof(float));
+    return heed_foresees(context) && bytes >= least ? FAR_AHEAD : 0;
+}
+
 size_t heed_write_ahead(const struct heed_context *context)
 {
     return heed_foresees(context) ? 0 : WRITE_AHEAD;

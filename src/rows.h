@@ -20,6 +20,10 @@ size_t heed_write_ahead(const struct heed_context *context);
 /* The same, or HEED_PAST_CACHES for more than the last cache holds beside what is read, unless it is the same. */
 size_t heed_write_far(const struct heed_context *context, size_t rows, size_t cols, bool in_place);
 
+/* How many floats ahead rows without gaps, or their results, are to be asked for into the second cache where both are
+ * at least so many bytes: a CPU that foresees follows one run of addresses, not two in turn. Else 0. */
+size_t heed_far_ahead(const struct heed_context *context, size_t rows, size_t cols, size_t least);
+
 /* The options that a caller gave, or the defaults. */
 heed_status heed_layernorm_options_read(heed_layernorm_options *o, const heed_layernorm_options *given);
 

@@ -66,6 +66,8 @@ static heed_status run_softmax(const heed_context *context, bool logarithm, size
                          .scale = o.scale,
                          .mask_kind = HEED_KIND_UNMASKED,
                          .logarithm = logarithm}};
+    if (ld_dst == cols && s.task.write_ahead != HEED_PAST_CACHES)
+        s.task.far = heed_far_ahead(c, rows, cols, c->l2);
     struct heed_operands operands;
     heed_operands_begin(&operands, HEED_OK);
     heed_read(&operands, src, sizeof *src, rows, cols, ld_src, 1);

@@ -330,6 +330,7 @@ static struct heed_softmax_task softmax_task(const struct row_case *r, const flo
                                       .ld_dst = ld,
                                       .write_ahead = write_ahead[r->in_place ? 0 : (r->rows + r->cols / 2) % 3],
                                       .in_order = (r->rows + r->cols / 16) % 2 > 0,
+                                      .far = (r->rows + r->cols / 4) % 2 > 0 ? 100 : 0,
                                       .scale = 1.0f};
 }
 
@@ -388,6 +389,7 @@ static struct heed_norm_task norm_task(const struct row_case *r, const float *sr
     unsigned options = (unsigned)(r->cols + r->rows) % 8;
     task.write_ahead = r->cols % 3 == 0 ? 256 : r->rows % 2 ? HEED_PAST_CACHES : 0;
     task.in_order = r->cols % 3 == 1;
+    task.far = (r->cols / 3 + r->rows) % 2 ? 100 : 0;
     if (options & 1)
         task.scale = arena_place(&t.extra, r->cols, r->at_end);
     if (options & 2)
