@@ -20,6 +20,9 @@
 /* Rows of a transposed a that a task turns at once. */
 #define MOST_ROWS_TRANSPOSED 768
 
+/* Of a, compared with the second cache, when blocks of b are as large as that. */
+#define A_BYTES_PER_L2 3.0
+
 /* Rows that a task has at least. */
 #define LEAST_ROWS 48
 
@@ -45,20 +48,29 @@ static size_t whole_lines(size_t floats)
     return heed_scratch_part(floats, sizeof(float)) / sizeof(float);
 }
 
-/* Depends on sizes, the context and beta only. A packed block of b has half of L2, and a block of a, in whole tiles, a
- * quarter. */
+/* Columns of b for a packed block: half of L2. Where a is larger than that by far, so that all of it comes from beyond
+ * with every block, fewer and larger blocks are better: L1 is asked for b early enough for the last cache as well. */
+static size_t most_packed(const struct heed_context *context, const struct matmul *mm, size_t l2_cols)
+{
+    double a_bytes = (double)mm->cut.rows * (double)mm->cut.depth * (double)sizeof(float);
+    bool far = heed_foresees(context) && a_bytes > A_BYTES_PER_L2 * (double)context->l2;
+    size_t step = far ? mm->cut.sliver : HEED_PANEL, most = (far ? l2_cols : l2_cols / 2) / step * step;
+    return most < mm->cut.sliver ? mm->cut.sliver : most;
+}
+
+/* Depends on sizes, the context and beta only. A block of a, in whole tiles, has a quarter of L2. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
     size_t mr = context->kernels->mr;
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
     mm->cut.depth = mm->epilogue.beta == 0.0f ? heed_split_depth(mm->k) : mm->k;
     mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
-    size_t sliver = mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, !mm->packs);
+    mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, !mm->packs);
     heed_cut(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;
     size_t rows = l2_rows / 4 / mr * mr;
     mm->block_rows = rows < LEAST_ROWS * 2 ? LEAST_ROWS * 2 / mr * mr : rows;
-    size_t most = l2_rows / 2 < sliver ? sliver : l2_rows / 2 / HEED_PANEL * HEED_PANEL;
+    size_t most = most_packed(context, mm, l2_rows);
     mm->block = heed_pad(heed_ceil_div(mm->cut.cols, heed_ceil_div(mm->cut.cols, most)));
     if (mm->packs)
         cols = mm->block;

@@ -642,16 +642,21 @@ static void check_memory(const struct invariant *op, const heed_context *context
     }
 }
 
-/* Rows in groups, and one after the other, whatever this CPU is given. */
-static void check_order(const struct invariant *op, heed_context *context)
+/* Rows in groups, one after the other, and asked for far ahead, and operands that a second cache holds or does not,
+ * whatever this CPU is given. */
+static void check_caches(const struct invariant *op, heed_context *context)
 {
-    const size_t given = context->in_order, orders[] = {HEED_CPU_ANY_ORDER, 0};
-    for (size_t i = 0; i < COUNT(orders); i++) {
-        context->in_order = orders[i];
+    const size_t in_order = context->in_order, l2 = context->l2;
+    const size_t orders[] = {HEED_CPU_ANY_ORDER, 0, HEED_CPU_ANY_ORDER - 1}, caches[] = {1024, l2};
+    for (size_t i = 0; i < COUNT(orders) * COUNT(caches); i++) {
+        context->in_order = orders[i / COUNT(caches)];
+        context->l2 = caches[i % COUNT(caches)];
         run_all(op, context, 0, 0, got);
-        compare(op, 0, op->units, "in order from bytes", orders[i]);
+        compare(op, 0, op->units, context->l2 == l2 ? "in order from bytes" : "small L2, in order from bytes",
+                context->in_order);
     }
-    context->in_order = given;
+    context->in_order = in_order;
+    context->l2 = l2;
 }
 
 static void check_split(const struct invariant *op, const heed_context *context)
@@ -1228,7 +1233,7 @@ static void test_table(const struct heed_kernels *table)
         check_class(op, i, table);
         check_executors(op, table);
         check_memory(op, context);
-        check_order(op, context);
+        check_caches(op, context);
         check_split(op, context);
         end();
     }
