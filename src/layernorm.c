@@ -6,8 +6,9 @@
 #define GROUP_Y 1u
 #define GROUP_SUM 2u
 
-/* Of half of the last cache: what is smaller is often there still, and requests cost a tenth then. */
-#define LAST_CACHE_SHARE 2
+/* Times the second cache from which on rows are asked for: a tenth is lost where nobody else has used the caches since
+ * the last call, up to half gained where somebody has, which fewer rows outlive. */
+#define FAR_PER_L2 3
 
 /* Columns of a page of 4096 bytes. */
 #define PAGE_COLS 1024
@@ -72,7 +73,7 @@ static void run_norm(const struct heed_context *context, struct norm n)
     bool in_place = n.task.x == n.task.y || n.task.sum == n.task.y || (n.task.residual && !n.task.sum);
     n.task.write_ahead = heed_write_far(context, rows, cols, in_place);
     n.task.in_order = heed_rows_in_order(context, rows, cols);
-    n.task.far = asks_far(&n.task) ? heed_far_ahead(context, rows, cols, context->in_order / LAST_CACHE_SHARE) : 0;
+    n.task.far = asks_far(&n.task) ? heed_far_ahead(context, rows, cols, heed_times(FAR_PER_L2, context->l2)) : 0;
     if (rows > 0 && cols > 0)
         heed_run_rows(context, rows, cols, norm_rows, &n);
 }
