@@ -285,6 +285,8 @@ static int describe_rows(onednn_handle *pd, enum row_function function, onednn_h
     case ROW_RMSNORM:
         return describe_norm(pd, ONEDNN_USE_SCALE | ONEDNN_RMS_NORM, rows);
     case ROW_SWIGLU:
+    case ROW_ADD_LAYERNORM:
+    case ROW_ADD_RMSNORM:
         return ONEDNN_UNIMPLEMENTED;
     default:
         /* alpha is what multiplies x within SiLU, and the slope of ReLU below 0. */

@@ -21,6 +21,7 @@ struct own {
     heed_rmsnorm_options rmsnorm;
     heed_attention_args attention;
     heed_workspace workspace;
+    float *sum; /* of rows and residual */
     float *slopes;
     void *cache;   /* of decode */
     float *scores; /* of the unfused form, as is the mask: all masks in one */
@@ -152,7 +153,20 @@ static bool call_swiglu(void *state)
                                     p->out, n));
 }
 
-static void prepare_rows(struct own *own, struct impl *impl)
+/* Where there is one. */
+static bool prepare_residual(struct own *own)
+{
+    const struct problem *p = own->problem;
+    if (!shape_adds_residual(p->shape.function))
+        return true;
+    own->sum = memory_aligned_array(p->out_count, sizeof *own->sum);
+    own->layernorm.residual = own->rmsnorm.residual = p->operand[3];
+    own->layernorm.sum = own->rmsnorm.sum = own->sum;
+    own->layernorm.ld_residual = own->rmsnorm.ld_residual = own->layernorm.ld_sum = own->rmsnorm.ld_sum = p->shape.n;
+    return own->sum != NULL;
+}
+
+static bool prepare_rows(struct own *own, struct impl *impl)
 {
     own->layernorm.scale = own->rmsnorm.scale = own->problem->operand[1];
     own->layernorm.shift = own->problem->operand[2];
@@ -164,9 +178,11 @@ static void prepare_rows(struct own *own, struct impl *impl)
         impl->call = call_log_softmax;
         break;
     case ROW_RMSNORM:
+    case ROW_ADD_RMSNORM:
         impl->call = call_rmsnorm;
         break;
     case ROW_LAYERNORM:
+    case ROW_ADD_LAYERNORM:
         impl->call = call_layernorm;
         break;
     case ROW_SWIGLU:
@@ -175,6 +191,7 @@ static void prepare_rows(struct own *own, struct impl *impl)
     default:
         impl->call = call_activation;
     }
+    return prepare_residual(own);
 }
 
 /* ---- attention ------------------------------------------------------------------------------ */
@@ -377,6 +394,7 @@ static void close_own(void *state)
     struct own *own = state;
     free(own->packed);
     free(own->workspace.memory);
+    free(own->sum);
     free(own->slopes);
     free(own->cache);
     free(own->scores);
@@ -391,8 +409,7 @@ static bool prepare(struct own *own, struct impl *impl)
         impl->call = call_matmul;
         return prepare_matmul(own);
     case SUITE_ROWS:
-        prepare_rows(own, impl);
-        return true;
+        return prepare_rows(own, impl);
     case SUITE_ATTENTION:
     case SUITE_DECODE:
         impl->call = call_attention;

@@ -43,18 +43,21 @@ static void measure_product(struct problem *p)
 /* Arithmetic instructions on a vector, as doc/bench.md counts them: at best they issue as fast as
  * multiply-adds, which count twice. */
 static const double row_instructions[N_ROW_FUNCTIONS] = {
-    [ROW_SOFTMAX] = 19,  [ROW_LOG_SOFTMAX] = 20, [ROW_LAYERNORM] = 7, [ROW_RMSNORM] = 3, [ROW_RELU] = 1,
-    [ROW_GELU_ERF] = 24, [ROW_GELU_TANH] = 26,   [ROW_SILU] = 24,     [ROW_SWIGLU] = 25,
+    [ROW_SOFTMAX] = 19, [ROW_LOG_SOFTMAX] = 20,  [ROW_LAYERNORM] = 7,   [ROW_RMSNORM] = 3,
+    [ROW_RELU] = 1,     [ROW_GELU_ERF] = 24,     [ROW_GELU_TANH] = 26,  [ROW_SILU] = 24,
+    [ROW_SWIGLU] = 25,  [ROW_ADD_LAYERNORM] = 8, [ROW_ADD_RMSNORM] = 4,
 };
 
 static void measure_rows(struct problem *p)
 {
     const struct shape *s = &p->shape;
     p->out_count = p->operand_count[0] = s->m * s->n;
-    if (s->function == ROW_LAYERNORM || s->function == ROW_RMSNORM)
+    bool adds = shape_adds_residual(s->function);
+    if (s->function == ROW_LAYERNORM || s->function == ROW_RMSNORM || adds)
         p->operand_count[1] = s->n;
-    if (s->function == ROW_LAYERNORM)
+    if (s->function == ROW_LAYERNORM || s->function == ROW_ADD_LAYERNORM)
         p->operand_count[2] = s->n;
+    p->operand_count[3] = adds ? s->m * s->n : 0;
     if (s->function == ROW_SWIGLU)
         p->operand_count[1] = s->m * s->n;
     p->flops = 2.0 * row_instructions[s->function] * (double)p->out_count;
@@ -154,6 +157,8 @@ static void measure(struct problem *p)
     else
         measure_product(p);
     p->bytes = p->out_count * sizeof(float);
+    if (p->suite->kind == SUITE_ROWS && shape_adds_residual(p->shape.function))
+        p->bytes *= 2; /* the sum is a result as well */
     for (int i = 0; i < N_OPERANDS; i++)
         p->bytes += p->operand_count[i] * sizeof(float);
 }

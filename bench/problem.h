@@ -11,7 +11,7 @@
 #include "limits.h"
 #include "shape.h"
 
-/* Of a product: a, b and the bias. Of rows: those, and where the function has them scale and shift or
+/* Of a product: a, b and the bias. Of rows: those, and where the function has them scale, shift and residual, or
  * up. Of attention: q, k, v and an additive mask. */
 #define N_OPERANDS 4
 

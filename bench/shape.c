@@ -29,8 +29,14 @@ static const struct suite suites[] = {
 
 static const char *const epilogues[N_EPILOGUES] = {"", "bias", "relu", "gelu-erf", "gelu-tanh", "silu"};
 static const char *const functions[N_ROW_FUNCTIONS] = {
-    "softmax", "log-softmax", "layernorm", "rmsnorm", "relu", "gelu-erf", "gelu-tanh", "silu", "swiglu",
+    "softmax",   "log-softmax", "layernorm", "rmsnorm",       "relu",        "gelu-erf",
+    "gelu-tanh", "silu",        "swiglu",    "add-layernorm", "add-rmsnorm",
 };
+
+bool shape_adds_residual(enum row_function function)
+{
+    return function == ROW_ADD_LAYERNORM || function == ROW_ADD_RMSNORM;
+}
 
 const struct suite *suites_at(size_t index)
 {
@@ -193,12 +199,14 @@ static const struct {
 static const size_t linear_rows[] = {1, 8, 32, 64, 128, 512};
 #define N_LINEAR_ROWS (sizeof linear_rows / sizeof *linear_rows)
 
-enum row_class { CLASS_SOFTMAX, CLASS_NORM, CLASS_ACTIVATION };
+enum row_class { CLASS_SOFTMAX, CLASS_NORM, CLASS_ACTIVATION, CLASS_ADD_NORM };
 
 static enum row_class class_of(enum row_function function)
 {
     if (function == ROW_SOFTMAX || function == ROW_LOG_SOFTMAX)
         return CLASS_SOFTMAX;
+    if (shape_adds_residual(function))
+        return CLASS_ADD_NORM;
     return function == ROW_LAYERNORM || function == ROW_RMSNORM ? CLASS_NORM : CLASS_ACTIVATION;
 }
 
@@ -219,7 +227,10 @@ static const struct {
     {CLASS_NORM, 60, 33},          {CLASS_NORM, 60, 1025},         {CLASS_NORM, 128, 4096},
     {CLASS_NORM, 1, 8192},         {CLASS_NORM, 8192, 1024},       {CLASS_NORM, 24576, 1024},
     {CLASS_ACTIVATION, 8, 1536},   {CLASS_ACTIVATION, 128, 1536},  {CLASS_ACTIVATION, 128, 3072},
-    {CLASS_ACTIVATION, 512, 4096}, {CLASS_ACTIVATION, 4096, 4096},
+    {CLASS_ACTIVATION, 512, 4096}, {CLASS_ACTIVATION, 4096, 4096}, {CLASS_ADD_NORM, 128, 384},
+    {CLASS_ADD_NORM, 128, 768},    {CLASS_ADD_NORM, 512, 768},     {CLASS_ADD_NORM, 128, 1024},
+    {CLASS_ADD_NORM, 1, 4096},     {CLASS_ADD_NORM, 128, 4096},    {CLASS_ADD_NORM, 2432, 1024},
+    {CLASS_ADD_NORM, 8192, 1024},
 };
 #define N_ROWS (sizeof rows / sizeof *rows)
 

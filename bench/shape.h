@@ -41,8 +41,12 @@ enum row_function {
     ROW_GELU_TANH,
     ROW_SILU,
     ROW_SWIGLU,
+    ROW_ADD_LAYERNORM, /* of x + residual, which is kept, as between the blocks of a transformer */
+    ROW_ADD_RMSNORM,
     N_ROW_FUNCTIONS
 };
+
+bool shape_adds_residual(enum row_function function);
 
 /* A tensor that masks, [queries][keys] for all heads alike. */
 enum mask_tensor { TENSOR_NONE, TENSOR_ADDITIVE, TENSOR_BOOLEAN };

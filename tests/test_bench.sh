@@ -100,7 +100,7 @@ run linear 7x33x20+gelu-erf
 run linear 3x5x7 --threads 1 --impl heed --isa all
 expect "--impl leaves out the others" only_impl heed
 run gemv 1x48x32 --threads 1
-for function in softmax log-softmax layernorm rmsnorm relu gelu-erf gelu-tanh silu swiglu; do
+for function in softmax log-softmax layernorm rmsnorm relu gelu-erf gelu-tanh silu swiglu add-layernorm add-rmsnorm; do
     run rows $function:3x21 --threads 1
 done
 run attention 1x2x7x9x8 --threads 1

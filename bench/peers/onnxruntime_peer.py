@@ -30,14 +30,15 @@ class Graph:
         self.constants.append(numpy_helper.from_array(values, name))
         return name
 
-    def node(self, kind, inputs, domain="", updated=None, **attributes):
+    def node(self, kind, inputs, domain="", updated=None, extra=(), **attributes):
         name = f"t{len(self.nodes)}"
         self.updated |= updated or {}
-        self.nodes.append(helper.make_node(kind, inputs, [name, *(updated or {})], domain=domain, **attributes))
+        outputs = [name, *(updated or {}), *extra]
+        self.nodes.append(helper.make_node(kind, inputs, outputs, domain=domain, **attributes))
         return name
 
-    def model(self, output, shape):
-        results = [(output, shape)] + [(name, self.feeds[old].shape) for name, old in self.updated.items()]
+    def model(self, shapes):
+        results = list(shapes.items()) + [(name, self.feeds[old].shape) for name, old in self.updated.items()]
         results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, size) for name, size in results]
         graph = helper.make_graph(self.nodes, "bench", self.inputs, results, self.constants)
         imports = [helper.make_opsetid("", 20), helper.make_opsetid(CONTRIB, 1)]
@@ -47,13 +48,13 @@ class Graph:
 class Task:
     """A session whose operands and result stay where they are."""
 
-    def __init__(self, graph, output, shape, threads):
+    def __init__(self, graph, output, shape, threads, others=None):
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = ERROR_ONLY
         self._session = onnxruntime.InferenceSession(
-            graph.model(output, shape), options, providers=["CPUExecutionProvider"]
+            graph.model({output: shape, **(others or {})}), options, providers=["CPUExecutionProvider"]
         )
         self._binding = self._session.io_binding()
         feeds = {name: onnxruntime.OrtValue.ortvalue_from_numpy(values) for name, values in graph.feeds.items()}
@@ -61,6 +62,9 @@ class Task:
             self._binding.bind_ortvalue_input(name, value)
         for name, old in graph.updated.items():
             self._binding.bind_ortvalue_output(name, feeds[old])
+        for name, size in (others or {}).items():
+            other = onnxruntime.OrtValue.ortvalue_from_shape_and_type(size, np.float32)
+            self._binding.bind_ortvalue_output(name, other)
         self._out = onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, np.float32)
         self._binding.bind_ortvalue_output(output, self._out)
 
@@ -95,6 +99,17 @@ def product(p):
     return Task(graph, y, [p.m, p.n], p.threads)
 
 
+def add_norm(p, graph, x):
+    """The norm of a sum, and the sum."""
+    inputs = [x, graph.input("residual", p.operands[3].reshape(p.m, p.n)), graph.constant("scale", p.operands[1])]
+    kind = "SkipSimplifiedLayerNormalization"
+    if p.function == "add-layernorm":
+        inputs.append(graph.constant("shift", p.operands[2]))
+        kind = "SkipLayerNormalization"
+    y = graph.node(kind, inputs, CONTRIB, extra=["", "", "sum"], epsilon=1e-5)
+    return Task(graph, y, [p.m, p.n], p.threads, {"sum": [p.m, p.n]})
+
+
 def rows(p):
     graph = Graph()
     x = graph.input("x", p.operands[0].reshape(p.m, p.n))
@@ -108,6 +123,8 @@ def rows(p):
     elif p.function == "rmsnorm":
         scale = graph.constant("scale", p.operands[1])
         y = graph.node("SimplifiedLayerNormalization", [x, scale], axis=-1, epsilon=1e-5)
+    elif p.function in ("add-layernorm", "add-rmsnorm"):
+        return add_norm(p, graph, x)
     elif p.function == "swiglu":
         up = graph.input("up", p.operands[1].reshape(p.m, p.n))
         y = graph.node("Mul", [activate(graph, "silu", x), up])

@@ -75,6 +75,7 @@ class Problem:
         if self.suite == "rows":
             size = self.m * self.n
             more = {"layernorm": [self.n, self.n], "rmsnorm": [self.n], "swiglu": [size]}
+            more |= {"add-layernorm": [self.n, self.n, size], "add-rmsnorm": [self.n, 0, size]}
             return [size] + more.get(self.function, [])
         if self.suite in ("attention", "decode"):
             keys = self.batch * self.kv_heads * self.n * self.k

@@ -122,6 +122,22 @@ def rmsnorm(p, x, out):
     return lambda: out.copy_(functional.rms_norm(x, [p.n], scale, 1e-5))
 
 
+def of_sum(norm):
+    """The norm of x and a residual, whose sum is kept."""
+
+    def make(p, x, out):
+        residual, total = tensor(p, 3, p.m, p.n), torch.empty(p.m, p.n)
+        call = norm(p, total, out)
+
+        def add_and_call():
+            torch.add(x, residual, out=total)
+            call()
+
+        return add_and_call
+
+    return make
+
+
 def rows(p):
     x, out = tensor(p, 0, p.m, p.n), torch.empty(p.m, p.n)
     calls = {
@@ -133,6 +149,7 @@ def rows(p):
         "silu": lambda: aten.silu.out(x, out=out),
     }
     makers = {"layernorm": layernorm, "rmsnorm": rmsnorm, "swiglu": swiglu}
+    makers |= {"add-" + name: of_sum(makers[name]) for name in ("layernorm", "rmsnorm")}
     if p.function in makers:
         return Task(makers[p.function](p, x, out), out)
     return Task(calls[p.function], out) if p.function in calls else None
