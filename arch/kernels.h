@@ -53,7 +53,7 @@ struct heed_panels {
     const float *next; /* a hint: what is wanted after the last column, laid out alike; or NULL */
     bool near;         /* a hint: all of it is in L2, which saves looking ahead */
     size_t foreseen;   /* a hint: what up to so many rows read is foreseen by the CPU; HEED_FORESEEN_TALLEST at most */
-    bool far;          /* a hint: what is foreseen comes from memory */
+    bool far;          /* a hint: what is foreseen comes from memory, which tiles that gain by it then ask */
 };
 
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,

@@ -31,9 +31,13 @@
  * asked for: keys of several blocks at once; and whole values. Narrower ones gain only where memory is waited for. */
 #define CACHED_COLS 64
 
-/* Columns of a tile of more than HEED_FORESEEN_ROWS rows whose requests for keys in memory reach as much as the CPU's
- * foresight. */
-#define ASKING_COLS 64
+/* Few rows from which on keys, and values, of half the last cache and more are asked for far ahead, in the order of
+ * memory; the least keys of a sequence or a page, as what follows these need not be what is read next; and the most
+ * floats of the keys that a tile reads. */
+#define ASKING_ROWS 3
+#define ASKING_VALUES_ROWS 4
+#define ASKING_KEYS 1024
+#define ASKING_FLOATS 8192
 
 /* Heads for each worker from which on it does not matter that some get one more. */
 #define FULL_SHARES 8
@@ -587,22 +591,37 @@ static void set_position(struct heed_attention_task *task, const struct attentio
         task->first_block = (size_t)task->oldest / HEED_KEY_BLOCK * HEED_KEY_BLOCK;
 }
 
-/* Keys and values come from the same place, but keys of some blocks go together, a run of addresses each, which serves
- * tiles too narrow for requests, too. */
-static void foresee(const struct attention *a, struct heed_attention_task *task)
+/* Whether some queries of a task ask for what they attend to: a tile reads it as fast as memory gives. Values that no
+ * tile covers, or no wide one of so many rows, come a few keys at a time, which requests for keys would disturb. */
+static bool asks_ahead(const struct attention *a, const struct heed_attention_task *task, double bytes)
 {
     const struct heed_kernels *kernels = a->context->kernels;
+    bool wide = kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1] >= CACHED_COLS;
+    double least = (wide ? 1.0 : 2.0) * (double)a->context->in_order;
+    if (!heed_foresees(a->context) || bytes < least || task->rows < ASKING_ROWS || task->rows > kernels->tallest)
+        return false;
+    size_t run = task->page_keys > 0 ? task->page_keys : task->keys, cols = kernels->tile_cols[task->rows - 1];
+    size_t covered = wide ? cols : kernels->tile_cols[0];
+    return (task->rows > HEED_FORESEEN_ROWS || a->args.value_dim <= covered) && run >= ASKING_KEYS &&
+           a->args.head_dim * cols <= ASKING_FLOATS;
+}
+
+/* Keys and values come from the same place, but keys of some blocks go together. */
+static void foresee(const struct attention *a, struct heed_attention_task *task)
+{
     double heads = (double)a->args.batch * (double)a->args.n_kv_heads;
     double floats = heads * (double)task->keys * (double)(a->args.head_dim + a->args.value_dim);
-    size_t width = kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1];
+    size_t width = a->context->kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1];
     struct heed_panels *k = &task->k, *v = &task->v;
+    bool asks = asks_ahead(a, task, floats * sizeof(float));
     heed_foresee(a->context, floats * sizeof(float), v);
     if (v->foreseen == HEED_FORESEEN_CACHED_ROWS && (width < CACHED_COLS || width < a->args.value_dim))
         v->foreseen = HEED_FORESEEN_MIXED_ROWS;
-    bool high = task->rows > HEED_FORESEEN_ROWS && task->rows <= kernels->tallest;
-    bool narrow = high && kernels->tile_cols[task->rows - 1] < ASKING_COLS;
-    k->far = v->far;
-    k->foreseen = v->far && narrow ? HEED_FORESEEN_TALLEST : v->foreseen;
+    k->foreseen = asks || (v->far && task->rows > HEED_FORESEEN_ROWS) ? HEED_FORESEEN_TALLEST : v->foreseen;
+    k->far = asks || (v->far && task->rows < ASKING_ROWS);
+    if (asks && width >= CACHED_COLS && task->rows >= ASKING_VALUES_ROWS)
+        v->foreseen = HEED_FORESEEN_ROWS;
+    v->far = k->far;
 }
 
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)
