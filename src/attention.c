@@ -32,8 +32,8 @@
 #define CACHED_COLS 64
 
 /* Few rows from which on keys, and values, of half the last cache and more are asked for far ahead, in the order of
- * memory; the least keys of a sequence or a page, as what follows these need not be what is read next; and the most
- * floats of the keys that a tile reads. */
+ * memory, but of memory no fewer than HEED_FORESEEN_ROWS: it gives others all it has. The least keys of a sequence or a
+ * page, as what follows these need not be what is read next; and the most floats of the keys that a tile reads. */
 #define ASKING_ROWS 3
 #define ASKING_VALUES_ROWS 4
 #define ASKING_KEYS 1024
@@ -597,8 +597,9 @@ static bool asks_ahead(const struct attention *a, const struct heed_attention_ta
 {
     const struct heed_kernels *kernels = a->context->kernels;
     bool wide = kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1] >= CACHED_COLS;
-    double least = (wide ? 1.0 : 2.0) * (double)a->context->in_order;
-    if (!heed_foresees(a->context) || bytes < least || task->rows < ASKING_ROWS || task->rows > kernels->tallest)
+    double in_order = (double)a->context->in_order, least = wide ? in_order : 2.0 * in_order;
+    size_t rows = wide && bytes >= 2.0 * in_order ? HEED_FORESEEN_ROWS : ASKING_ROWS;
+    if (!heed_foresees(a->context) || bytes < least || task->rows < rows || task->rows > kernels->tallest)
         return false;
     size_t run = task->page_keys > 0 ? task->page_keys : task->keys, cols = kernels->tile_cols[task->rows - 1];
     size_t covered = wide ? cols : kernels->tile_cols[0];
