@@ -168,14 +168,14 @@ static bool is_small(const struct heed_product *product)
 }
 
 /* Weights of more than a third of what is taken for cached come from it in part where others use it too; then three
- * rows had better ask for the next sliver. Of memory the highest tiles, too, ask for what they read. */
+ * rows had better ask for the next sliver. Of memory some more, too, ask for what they read. */
 static void foresee(const struct heed_context *context, struct heed_product *product)
 {
     double bytes = (double)product->n * (double)panels_per_column(product) * (double)product->k * (double)sizeof(float);
     heed_foresee(context, bytes, &product->b);
     if (product->b.foreseen == HEED_FORESEEN_CACHED_ROWS && 3.0 * bytes > (double)context->in_order)
         product->b.foreseen = HEED_FORESEEN_MIXED_ROWS;
-    if (product->b.far && context->kernels->tallest > HEED_FORESEEN_ROWS)
+    if (product->b.far)
         product->b.foreseen = HEED_FORESEEN_TALLEST;
 }
 
