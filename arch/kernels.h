@@ -40,6 +40,10 @@
 #define HEED_FORESEEN_CACHED_ROWS 3
 #define HEED_FORESEEN_TALLEST 9
 
+/* Floats of a sliver up to which one tile alone asks for the next: it reads as fast as memory gives, and of larger
+ * ones L2 would not hold two. */
+#define HEED_AHEAD_FLOATS 131072
+
 /* Keys that attention reduces from zero before it folds the result into the row. */
 #define HEED_KEY_BLOCK 256
 

@@ -31,13 +31,16 @@
  * asked for: keys of several blocks at once; and whole values. Narrower ones gain only where memory is waited for. */
 #define CACHED_COLS 64
 
-/* Few rows from which on keys, and values, of half the last cache and more are asked for far ahead, in the order of
- * memory, but of memory no fewer than HEED_FORESEEN_ROWS: it gives others all it has. The least keys of a sequence or a
- * page, as what follows these need not be what is read next; and the most floats of the keys that a tile reads. */
-#define ASKING_ROWS 3
-#define ASKING_VALUES_ROWS 4
+/* Few rows from which on keys are asked for far ahead, in the order of memory: of three times the second cache, which
+ * others may have driven from the last one; of half the last cache; and of memory, which gives fewer rows all it has
+ * without being asked. Values are by no fewer than ASKING_ROWS, if a tile covers them. The least keys of a sequence or
+ * a page, as what follows these need not be what is read next, and the most floats of the keys that a tile reads. */
+#define ASKING_ROWS 4
+#define ASKING_MIXED_ROWS 3
+#define ASKING_FAR_ROWS 6
+#define ASKING_PER_L2 3
 #define ASKING_KEYS 1024
-#define ASKING_FLOATS 8192
+#define ASKING_FLOATS 12288
 
 /* Heads for each worker from which on it does not matter that some get one more. */
 #define FULL_SHARES 8
@@ -591,20 +594,40 @@ static void set_position(struct heed_attention_task *task, const struct attentio
         task->first_block = (size_t)task->oldest / HEED_KEY_BLOCK * HEED_KEY_BLOCK;
 }
 
-/* Whether some queries of a task ask for what they attend to: a tile reads it as fast as memory gives. Values that no
- * tile covers, or no wide one of so many rows, come a few keys at a time, which requests for keys would disturb. */
-static bool asks_ahead(const struct attention *a, const struct heed_attention_task *task, double bytes)
+/* Whether tiles are so wide that few rows gain wherever keys and values lie. */
+static bool has_wide_tiles(const struct attention *a)
+{
+    return a->context->kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1] >= CACHED_COLS;
+}
+
+/* The fewest rows that ask for so many bytes of keys and values. */
+static size_t asking_rows(const struct attention *a, double bytes)
+{
+    double in_order = (double)a->context->in_order;
+    if (!heed_foresees(a->context) || bytes < ASKING_PER_L2 * (double)a->context->l2)
+        return SIZE_MAX;
+    if (!has_wide_tiles(a))
+        return bytes < 2.0 * in_order ? SIZE_MAX : ASKING_ROWS;
+    return bytes < in_order ? ASKING_ROWS : bytes < 2.0 * in_order ? ASKING_MIXED_ROWS : ASKING_FAR_ROWS;
+}
+
+/* Whether some rows of a task ask for keys: a tile reads them as fast as memory gives. Of memory not where values that
+ * no tile covers, or no wide one of so many rows, come a few keys at a time, which requests would disturb. */
+static bool asks_for_keys(const struct attention *a, const struct heed_attention_task *task, double bytes)
 {
     const struct heed_kernels *kernels = a->context->kernels;
-    bool wide = kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1] >= CACHED_COLS;
-    double in_order = (double)a->context->in_order, least = wide ? in_order : 2.0 * in_order;
-    size_t rows = wide && bytes >= 2.0 * in_order ? HEED_FORESEEN_ROWS : ASKING_ROWS;
-    if (!heed_foresees(a->context) || bytes < least || task->rows < rows || task->rows > kernels->tallest)
+    if (task->rows < asking_rows(a, bytes) || task->rows > kernels->tallest)
         return false;
     size_t run = task->page_keys > 0 ? task->page_keys : task->keys, cols = kernels->tile_cols[task->rows - 1];
-    size_t covered = wide ? cols : kernels->tile_cols[0];
-    return (task->rows > HEED_FORESEEN_ROWS || a->args.value_dim <= covered) && run >= ASKING_KEYS &&
-           a->args.head_dim * cols <= ASKING_FLOATS;
+    size_t covered = has_wide_tiles(a) ? cols : kernels->tile_cols[0];
+    bool far = bytes >= 2.0 * (double)a->context->in_order && task->rows <= HEED_FORESEEN_ROWS;
+    return run >= ASKING_KEYS && a->args.head_dim * cols <= ASKING_FLOATS && (!far || a->args.value_dim <= covered);
+}
+
+static bool asks_for_values(const struct attention *a, const struct heed_attention_task *task)
+{
+    return has_wide_tiles(a) && task->rows >= ASKING_ROWS && task->rows <= HEED_FORESEEN_ROWS &&
+           a->args.value_dim <= a->context->kernels->tile_cols[task->rows - 1];
 }
 
 /* Keys and values come from the same place, but keys of some blocks go together. */
@@ -614,15 +637,15 @@ static void foresee(const struct attention *a, struct heed_attention_task *task)
     double floats = heads * (double)task->keys * (double)(a->args.head_dim + a->args.value_dim);
     size_t width = a->context->kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1];
     struct heed_panels *k = &task->k, *v = &task->v;
-    bool asks = asks_ahead(a, task, floats * sizeof(float));
+    bool asks = asks_for_keys(a, task, floats * sizeof(float));
     heed_foresee(a->context, floats * sizeof(float), v);
     if (v->foreseen == HEED_FORESEEN_CACHED_ROWS && (width < CACHED_COLS || width < a->args.value_dim))
         v->foreseen = HEED_FORESEEN_MIXED_ROWS;
     k->foreseen = asks || (v->far && task->rows > HEED_FORESEEN_ROWS) ? HEED_FORESEEN_TALLEST : v->foreseen;
-    k->far = asks || (v->far && task->rows < ASKING_ROWS);
-    if (asks && width >= CACHED_COLS && task->rows >= ASKING_VALUES_ROWS)
-        v->foreseen = HEED_FORESEEN_ROWS;
+    k->far = asks || (v->far && task->rows == 1);
     v->far = k->far;
+    if (asks && asks_for_values(a, task))
+        v->foreseen = HEED_FORESEEN_ROWS;
 }
 
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)

@@ -13,6 +13,9 @@
 /* Steps of k after which the accumulators pay a visit to c: 1/85 of the time of a tile. */
 #define MOST_K 1024
 
+/* Rows from which on the only tile there is had rather read parts of k, so that it can ask for what comes next. */
+#define LEAST_ALONE 4
+
 /* Multiply-adds that one thread does in some hundreds of nanoseconds, and sides whose product does not wrap. */
 #define SMALL_WORK 32768
 #define SMALL_SIZE 1024
@@ -138,16 +141,30 @@ static void run_block(void *arg, size_t index, size_t worker)
     } while (p < product->k);
 }
 
+/* Steps of k of which L2 takes two slivers of the only tile that some rows are: what it does not take it is not asked
+ * for. Fewer rows read long runs without. */
+static size_t tile_depth(const struct heed_context *context, const struct heed_product *product)
+{
+    const struct heed_kernels *kernels = context->kernels;
+    double floats = (double)product->n * (double)product->k;
+    bool far = floats * sizeof(float) >= 2.0 * (double)context->in_order;
+    if (!heed_foresees(context) || far || product->m < LEAST_ALONE || product->m > kernels->tallest)
+        return product->k;
+    size_t parts = heed_ceil_div(product->k * kernels->tile_cols[product->m - 1], HEED_AHEAD_FLOATS);
+    return parts > 1 ? heed_pad(heed_ceil_div(product->k, parts)) : product->k;
+}
+
 /* The whole k, unless there are rows enough to pass again and again over a sliver of b that would
  * leave L2, and c may hold sums: no old c and no residual in it. */
-static size_t block_depth(const struct heed_kernels *kernels, const struct heed_product *product)
+static size_t block_depth(const struct heed_context *context, const struct heed_product *product)
 {
-    bool once = product->m <= 2 * kernels->tallest || product->k <= MOST_K + MOST_K / 2;
     bool c_is_read = product->epilogue.beta != 0.0f || product->epilogue.residual == product->c ||
                      product->epilogue.kind == HEED_EPILOGUE_GATED;
-    if (once || c_is_read)
+    if (c_is_read || product->k == 0)
         return product->k ? product->k : 1;
-    return heed_split_depth(product->k);
+    if (product->m <= 2 * context->kernels->tallest)
+        return tile_depth(context, product);
+    return product->k <= MOST_K + MOST_K / 2 ? product->k : heed_split_depth(product->k);
 }
 
 /* Rows of a block whose part of a stays in a quarter of L2 while all slivers of b pass by, in whole tiles. */
@@ -198,7 +215,7 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
         return;
     }
     struct plan plan = {.kernels = context->kernels, .product = product};
-    plan.cut.depth = block_depth(plan.kernels, product);
+    plan.cut.depth = block_depth(context, product);
     plan.cut.sliver = heed_sliver(plan.kernels, product->m, product->epilogue.kind == HEED_EPILOGUE_GATED);
     plan.cut.rows = product->m;
     if (product->n > plan.cut.sliver)
