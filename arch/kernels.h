@@ -56,8 +56,11 @@ struct heed_panels {
     float *copy;       /* or NULL: room for k x min(n, 128) floats, n in whole panels, to pack b in place */
     const float *next; /* a hint: what is wanted after the last column, laid out alike; or NULL */
     bool near;         /* a hint: all of it is in L2, which saves looking ahead */
-    size_t foreseen;   /* a hint: what up to so many rows read is foreseen by the CPU; HEED_FORESEEN_TALLEST at most */
-    bool far;          /* a hint: what is foreseen comes from memory, which tiles that gain by it then ask */
+    size_t foreseen; /* a hint: what up to so many rows read is foreseen by the CPU; HEED_FORESEEN_TALLEST at most, but
+                      * for a b that is read across */
+    bool far;        /* a hint: what is foreseen comes from memory, which tiles that gain by it then ask */
+    size_t across;   /* a hint, in place and far: not rows to come are asked for, but so many floats ahead in each row,
+                      * and at its end in the rows below the last */
 };
 
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
@@ -74,13 +77,13 @@ static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const u
 
 static inline struct heed_panels heed_panels_packed(const float *data, size_t k)
 {
-    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, NULL, false, 0, false};
+    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, NULL, false, 0, false, 0};
     return panels;
 }
 
 static inline struct heed_panels heed_panels_in_place(const float *data, size_t row)
 {
-    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, 0, false};
+    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, 0, false, 0};
     return panels;
 }
 

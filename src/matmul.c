@@ -3,7 +3,7 @@
  *
  * With many rows, or a transposed b, as many columns as fill half of L2 are packed, and then all rows pass by them in
  * blocks. With fewer, b is read where it lies, and the first tile of each sliver leaves a packed copy behind for the
- * others.
+ * others. With so few that memory is waited for, some rows of b are read at a time, from their one end to the other.
  */
 #include "internal.h"
 
@@ -23,6 +23,16 @@
 /* Of a, compared with the second cache, when blocks of b are as large as that. */
 #define A_BYTES_PER_L2 3.0
 
+/* A b in memory by fewer than HEED_COPIED_ROWS rows is read across, and asked for so many floats ahead; of rows that
+ * are shorter than ACROSS_COLS a tile has a good part anyway. Few rows need few rows of b at once, which is what a CPU
+ * can follow; more, whose sums would come and go too often, need many. */
+#define ACROSS_COLS 1024
+#define ACROSS_FEW_ROWS 4
+#define ACROSS_FEW_DEPTH 8
+#define ACROSS_FEW_AHEAD 512
+#define ACROSS_DEPTH 128
+#define ACROSS_AHEAD 256
+
 /* Rows that a task has at least. */
 #define LEAST_ROWS 48
 
@@ -37,6 +47,7 @@ struct matmul {
     struct heed_epilogue epilogue;
     struct heed_cut cut;
     bool packs;        /* b; else it is read in place */
+    size_t across;     /* then, as in struct heed_panels, or 0 */
     size_t block;      /* columns of b that are packed at once */
     size_t block_rows; /* rows of a that pass by them at once */
     float *scratch;
@@ -58,6 +69,23 @@ static size_t most_packed(const struct heed_context *context, const struct matmu
     return most < mm->cut.sliver ? mm->cut.sliver : most;
 }
 
+/* c holds the sums meanwhile, so that no old c may be in it. */
+static bool reads_across(const struct heed_context *context, const struct matmul *mm)
+{
+    double bytes = (double)mm->n * (double)mm->k * (double)sizeof(float);
+    return heed_foresees(context) && bytes >= 2.0 * (double)context->in_order && !mm->packs && mm->n >= ACROSS_COLS &&
+           mm->m < HEED_COPIED_ROWS && mm->epilogue.beta == 0.0f;
+}
+
+static void plan_across(struct matmul *mm)
+{
+    bool few = mm->m <= ACROSS_FEW_ROWS;
+    size_t depth = few ? ACROSS_FEW_DEPTH : ACROSS_DEPTH;
+    mm->across = few ? ACROSS_FEW_AHEAD : ACROSS_AHEAD;
+    mm->cut.depth = mm->k < depth ? mm->k : depth;
+    mm->cut.sliver = ACROSS_COLS; /* the least columns of a task */
+}
+
 /* Depends on sizes, the context and beta only. A block of a, in whole tiles, has a quarter of L2. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
@@ -65,7 +93,10 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
     mm->cut.depth = mm->epilogue.beta == 0.0f ? heed_split_depth(mm->k) : mm->k;
     mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
+    mm->across = 0;
     mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, !mm->packs);
+    if (reads_across(context, mm))
+        plan_across(mm);
     heed_cut(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;
     size_t rows = l2_rows / 4 / mr * mr;
@@ -168,6 +199,9 @@ static void multiply_in_place(const struct part *part)
     const struct matmul *mm = part->mm;
     struct heed_panels panels = heed_panels_in_place(mm->b + part->p * mm->ldb + part->j, mm->ldb);
     panels.copy = part->packed;
+    panels.across = mm->across;
+    panels.far = mm->across > 0;
+    panels.foreseen = mm->across > 0 ? HEED_COPIED_ROWS : 0;
     multiply(part, 0, part->rows, 0, part->cols, &panels);
 }
 

@@ -44,6 +44,7 @@ static void ok(heed_status status, const char *what)
 /* ---- operators on rows ---- */
 
 enum { ROWS = 96, INNER = 75, COLS = 83, WIDE = 700, SHORT_ROWS = 2801, SHORT = 24, LAYER_ROWS = 96 };
+enum { FEW_ROWS = 19, LONG_INNER = 300, LONG = 1030 };
 
 static void run_matmul(const struct setting *s, float *out)
 {
@@ -53,6 +54,19 @@ static void run_matmul(const struct setting *s, float *out)
                    a + s->first * (INNER + s->gap), INNER + s->gap, b, COLS + s->gap, -0.5f, c, COLS + s->gap, NULL),
        "matmul");
     copy_out(s, s->units, COLS, c, out);
+}
+
+/* Of a b that is read across where it comes from memory, a few rows at a time. */
+static void run_long_matmul(const struct setting *s, float *out)
+{
+    float *a = matrix(s, FEW_ROWS, LONG_INNER, 1), *b = matrix(s, LONG_INNER, LONG, 2),
+          *c = matrix(s, FEW_ROWS, LONG, 3);
+    c += s->first * (LONG + s->gap);
+    ok(heed_matmul(s->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->units, LONG, LONG_INNER, 0.75f,
+                   a + s->first * (LONG_INNER + s->gap), LONG_INNER + s->gap, b, LONG + s->gap, 0.0f, c, LONG + s->gap,
+                   NULL),
+       "matmul of long rows");
+    copy_out(s, s->units, LONG, c, out);
 }
 
 static void run_matmul_transposed(const struct setting *s, float *out)
@@ -518,6 +532,7 @@ static const struct invariant {
 } invariants[] = {
     {"matmul", run_matmul, ROWS, COLS, NULL},
     {"transposed matmul", run_matmul_transposed, ROWS, COLS, NULL},
+    {"matmul of long rows", run_long_matmul, FEW_ROWS, LONG, NULL},
     {"linear", run_linear, ROWS, COLS, NULL},
     {"gated linear", run_gated_linear, ROWS, COLS, NULL},
     {"softmax", run_softmax, ROWS, WIDE, NULL},
