@@ -23,15 +23,16 @@
 /* Of a, compared with the second cache, when blocks of b are as large as that. */
 #define A_BYTES_PER_L2 3.0
 
-/* A b in memory by fewer than HEED_COPIED_ROWS rows is read across, and asked for so many floats ahead; of rows that
- * are shorter than ACROSS_COLS a tile has a good part anyway. Few rows need few rows of b at once, which is what a CPU
- * can follow; more, whose sums would come and go too often, need many. */
+/* A b in memory by up to so many rows is read across: of rows of b that are shorter than ACROSS_COLS a tile has a good
+ * part anyway. */
+#define ACROSS_ROWS 64
 #define ACROSS_COLS 1024
-#define ACROSS_FEW_ROWS 4
-#define ACROSS_FEW_DEPTH 8
-#define ACROSS_FEW_AHEAD 512
-#define ACROSS_DEPTH 128
-#define ACROSS_AHEAD 256
+
+/* Up to how many rows so many of b are read at once, and asked for so many floats ahead. Few need few, which is what a
+ * CPU can follow; more, whose sums would come and go too often, need many. */
+static const struct reading_across {
+    size_t rows, depth, ahead;
+} across[] = {{4, 8, 512}, {31, 128, 256}, {ACROSS_ROWS, 256, 256}};
 
 /* Rows that a task has at least. */
 #define LEAST_ROWS 48
@@ -74,15 +75,16 @@ static bool reads_across(const struct heed_context *context, const struct matmul
 {
     double bytes = (double)mm->n * (double)mm->k * (double)sizeof(float);
     return heed_foresees(context) && bytes >= 2.0 * (double)context->in_order && !mm->packs && mm->n >= ACROSS_COLS &&
-           mm->m < HEED_COPIED_ROWS && mm->epilogue.beta == 0.0f;
+           mm->m <= ACROSS_ROWS && mm->epilogue.beta == 0.0f;
 }
 
 static void plan_across(struct matmul *mm)
 {
-    bool few = mm->m <= ACROSS_FEW_ROWS;
-    size_t depth = few ? ACROSS_FEW_DEPTH : ACROSS_DEPTH;
-    mm->across = few ? ACROSS_FEW_AHEAD : ACROSS_AHEAD;
-    mm->cut.depth = mm->k < depth ? mm->k : depth;
+    const struct reading_across *reading = across;
+    while (mm->m > reading->rows)
+        reading++;
+    mm->across = reading->ahead;
+    mm->cut.depth = mm->k < reading->depth ? mm->k : reading->depth;
     mm->cut.sliver = ACROSS_COLS; /* the least columns of a task */
 }
 
@@ -201,7 +203,7 @@ static void multiply_in_place(const struct part *part)
     panels.copy = part->packed;
     panels.across = mm->across;
     panels.far = mm->across > 0;
-    panels.foreseen = mm->across > 0 ? HEED_COPIED_ROWS : 0;
+    panels.foreseen = mm->across > 0 ? ACROSS_ROWS : 0;
     multiply(part, 0, part->rows, 0, part->cols, &panels);
 }
 
