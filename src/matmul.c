@@ -23,10 +23,12 @@
 /* Of a, compared with the second cache, when blocks of b are as large as that. */
 #define A_BYTES_PER_L2 3.0
 
-/* A b in memory by up to so many rows is read across: of rows of b that are shorter than ACROSS_COLS a tile has a good
- * part anyway. */
+/* A b by up to so many rows is read across: of rows of b that are shorter than ACROSS_COLS a tile has a good part
+ * anyway. Two to four rows, and those that would be worth a copy, gain where it comes from memory, in part at least;
+ * others from three times the second cache on, where others may have driven it out. */
 #define ACROSS_ROWS 64
 #define ACROSS_COLS 1024
+#define ACROSS_PER_L2 3
 
 /* Up to how many rows so many of b are read at once, and asked for so many floats ahead. Few need few, which is what a
  * CPU can follow; more, whose sums would come and go too often, need many. */
@@ -74,8 +76,10 @@ static size_t most_packed(const struct heed_context *context, const struct matmu
 static bool reads_across(const struct heed_context *context, const struct matmul *mm)
 {
     double bytes = (double)mm->n * (double)mm->k * (double)sizeof(float);
-    return heed_foresees(context) && bytes >= 2.0 * (double)context->in_order && !mm->packs && mm->n >= ACROSS_COLS &&
-           mm->m <= ACROSS_ROWS && mm->epilogue.beta == 0.0f;
+    bool from_memory = (mm->m > 1 && mm->m <= 4) || mm->m >= HEED_COPIED_ROWS;
+    double least = from_memory ? (double)context->in_order : ACROSS_PER_L2 * (double)context->l2;
+    return heed_foresees(context) && bytes >= least && !mm->packs && mm->n >= ACROSS_COLS && mm->m <= ACROSS_ROWS &&
+           mm->epilogue.beta == 0.0f;
 }
 
 static void plan_across(struct matmul *mm)
