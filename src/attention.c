@@ -603,12 +603,12 @@ static bool has_wide_tiles(const struct attention *a)
 /* The fewest rows that ask for so many bytes of keys and values. */
 static size_t asking_rows(const struct attention *a, double bytes)
 {
-    double in_order = (double)a->context->in_order;
+    bool far = heed_from_memory(a->context, bytes);
+    if (!has_wide_tiles(a))
+        return far ? ASKING_ROWS : SIZE_MAX;
     if (!heed_foresees(a->context) || bytes < ASKING_PER_L2 * (double)a->context->l2)
         return SIZE_MAX;
-    if (!has_wide_tiles(a))
-        return bytes < 2.0 * in_order ? SIZE_MAX : ASKING_ROWS;
-    return bytes < in_order ? ASKING_ROWS : bytes < 2.0 * in_order ? ASKING_MIXED_ROWS : ASKING_FAR_ROWS;
+    return far ? ASKING_FAR_ROWS : bytes >= (double)a->context->in_order ? ASKING_MIXED_ROWS : ASKING_ROWS;
 }
 
 /* Whether some rows of a task ask for keys: a tile reads them as fast as memory gives. Of memory not where values that
@@ -620,7 +620,7 @@ static bool asks_for_keys(const struct attention *a, const struct heed_attention
         return false;
     size_t run = task->page_keys > 0 ? task->page_keys : task->keys, cols = kernels->tile_cols[task->rows - 1];
     size_t covered = has_wide_tiles(a) ? cols : kernels->tile_cols[0];
-    bool far = bytes >= 2.0 * (double)a->context->in_order && task->rows <= HEED_FORESEEN_ROWS;
+    bool far = heed_from_memory(a->context, bytes) && task->rows <= HEED_FORESEEN_ROWS;
     return run >= ASKING_KEYS && a->args.head_dim * cols <= ASKING_FLOATS && (!far || a->args.value_dim <= covered);
 }
 
@@ -639,7 +639,7 @@ static void foresee(const struct attention *a, struct heed_attention_task *task)
     struct heed_panels *k = &task->k, *v = &task->v;
     bool asks = asks_for_keys(a, task, floats * sizeof(float));
     heed_foresee(a->context, floats * sizeof(float), v);
-    if (v->foreseen == HEED_FORESEEN_CACHED_ROWS && (width < CACHED_COLS || width < a->args.value_dim))
+    if (v->foreseen == HEED_FORESEEN_CACHED_ROWS && (!has_wide_tiles(a) || width < a->args.value_dim))
         v->foreseen = HEED_FORESEEN_MIXED_ROWS;
     k->foreseen = asks || (v->far && task->rows > HEED_FORESEEN_ROWS) ? HEED_FORESEEN_TALLEST : v->foreseen;
     k->far = asks || (v->far && task->rows == 1);

@@ -54,17 +54,22 @@ static inline bool heed_foresees(const struct heed_context *context)
     return context->in_order != HEED_CPU_ANY_ORDER;
 }
 
+/* Whether so many bytes come from memory: the last cache, of which in_order is half, is all that they could lie in. */
+static inline bool heed_from_memory(const struct heed_context *context, double bytes)
+{
+    return heed_foresees(context) && bytes >= 2.0 * (double)context->in_order;
+}
+
 /* Says of a b of so many bytes up to how many rows its lines are better not asked for. Of memory a request for each
  * reaches no more than half of what it gives; in the last cache, of which in_order is half, requests hide its latency
  * from more rows, and best where it holds b in part. */
 static inline void heed_foresee(const struct heed_context *context, double bytes, struct heed_panels *b)
 {
-    double in_order = (double)context->in_order;
-    b->far = heed_foresees(context) && bytes >= 2.0 * in_order;
-    b->foreseen = !heed_foresees(context) ? 0
-                  : b->far                ? HEED_FORESEEN_ROWS
-                  : bytes >= in_order     ? HEED_FORESEEN_MIXED_ROWS
-                                          : HEED_FORESEEN_CACHED_ROWS;
+    b->far = heed_from_memory(context, bytes);
+    b->foreseen = !heed_foresees(context)              ? 0
+                  : b->far                             ? HEED_FORESEEN_ROWS
+                  : bytes >= (double)context->in_order ? HEED_FORESEEN_MIXED_ROWS
+                                                       : HEED_FORESEEN_CACHED_ROWS;
 }
 
 /* As heed_context_create, on any runnable table: the tests' way to tables that may not be selected. */

@@ -24,17 +24,24 @@
 #define A_BYTES_PER_L2 3.0
 
 /* A b by up to so many rows is read across: of rows of b that are shorter than ACROSS_COLS a tile has a good part
- * anyway. Two to four rows, and those that would be worth a copy, gain where it comes from memory, in part at least;
- * others from three times the second cache on, where others may have driven it out. */
+ * anyway. It may lie in the last cache, out of which others may have driven it, from three times the second one on. */
 #define ACROSS_ROWS 64
 #define ACROSS_COLS 1024
 #define ACROSS_PER_L2 3
 
-/* Up to how many rows so many of b are read at once, and asked for so many floats ahead. Few need few, which is what a
- * CPU can follow; more, whose sums would come and go too often, need many. */
+/* Up to how many rows; whether they gain only where b comes from memory, in part at least, as two to four do, and those
+ * that would be worth a copy; how many rows of b at once, and asked for how many floats ahead. Few need few, which is
+ * what a CPU can follow; more, whose sums would come and go too often, need many. */
 static const struct reading_across {
-    size_t rows, depth, ahead;
-} across[] = {{4, 8, 512}, {31, 128, 256}, {ACROSS_ROWS, 256, 256}};
+    size_t rows;
+    bool from_memory;
+    size_t depth, ahead;
+} across[] = {
+    {1, false, 8, 512},
+    {4, true, 8, 512},
+    {HEED_COPIED_ROWS - 1, false, 128, 256},
+    {ACROSS_ROWS, true, 256, 256},
+};
 
 /* Rows that a task has at least. */
 #define LEAST_ROWS 48
@@ -72,24 +79,17 @@ static size_t most_packed(const struct heed_context *context, const struct matmu
     return most < mm->cut.sliver ? mm->cut.sliver : most;
 }
 
-/* c holds the sums meanwhile, so that no old c may be in it. */
-static bool reads_across(const struct heed_context *context, const struct matmul *mm)
-{
-    double bytes = (double)mm->n * (double)mm->k * (double)sizeof(float);
-    bool from_memory = (mm->m > 1 && mm->m <= 4) || mm->m >= HEED_COPIED_ROWS;
-    double least = from_memory ? (double)context->in_order : ACROSS_PER_L2 * (double)context->l2;
-    return heed_foresees(context) && bytes >= least && !mm->packs && mm->n >= ACROSS_COLS && mm->m <= ACROSS_ROWS &&
-           mm->epilogue.beta == 0.0f;
-}
-
-static void plan_across(struct matmul *mm)
+/* How b is read across, or NULL. c holds the sums meanwhile, so that no old c may be in it. */
+static const struct reading_across *find_reading(const struct heed_context *context, const struct matmul *mm)
 {
     const struct reading_across *reading = across;
+    double bytes = (double)mm->n * (double)mm->k * (double)sizeof(float);
+    if (!heed_foresees(context) || mm->packs || mm->n < ACROSS_COLS || mm->m > ACROSS_ROWS || mm->epilogue.beta != 0.0f)
+        return NULL;
     while (mm->m > reading->rows)
         reading++;
-    mm->across = reading->ahead;
-    mm->cut.depth = mm->k < reading->depth ? mm->k : reading->depth;
-    mm->cut.sliver = ACROSS_COLS; /* the least columns of a task */
+    double least = reading->from_memory ? (double)context->in_order : ACROSS_PER_L2 * (double)context->l2;
+    return bytes >= least ? reading : NULL;
 }
 
 /* Depends on sizes, the context and beta only. A block of a, in whole tiles, has a quarter of L2. */
@@ -99,10 +99,13 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
     mm->cut.depth = mm->epilogue.beta == 0.0f ? heed_split_depth(mm->k) : mm->k;
     mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
-    mm->across = 0;
     mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, !mm->packs);
-    if (reads_across(context, mm))
-        plan_across(mm);
+    const struct reading_across *reading = find_reading(context, mm);
+    mm->across = reading ? reading->ahead : 0;
+    if (reading) {
+        mm->cut.depth = mm->k < reading->depth ? mm->k : reading->depth;
+        mm->cut.sliver = ACROSS_COLS; /* the least columns of a task */
+    }
     heed_cut(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;
     size_t rows = l2_rows / 4 / mr * mr;
@@ -111,7 +114,7 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     mm->block = heed_pad(heed_ceil_div(mm->cut.cols, heed_ceil_div(mm->cut.cols, most)));
     if (mm->packs)
         cols = mm->block;
-    else if (mm->cut.rows >= HEED_COPIED_ROWS)
+    else if (mm->cut.rows >= HEED_COPIED_ROWS && !reading)
         cols = heed_sliver(mm->kernels, mm->cut.rows, true);
     cols = cols < heed_pad(mm->n) ? cols : heed_pad(mm->n);
     mm->packed_floats = whole_lines(heed_times(cols, mm->cut.depth));
@@ -205,9 +208,11 @@ static void multiply_in_place(const struct part *part)
     const struct matmul *mm = part->mm;
     struct heed_panels panels = heed_panels_in_place(mm->b + part->p * mm->ldb + part->j, mm->ldb);
     panels.copy = part->packed;
-    panels.across = mm->across;
-    panels.far = mm->across > 0;
-    panels.foreseen = mm->across > 0 ? ACROSS_ROWS : 0;
+    if (mm->across > 0) {
+        panels.across = mm->across;
+        panels.far = true;
+        panels.foreseen = ACROSS_ROWS;
+    }
     multiply(part, 0, part->rows, 0, part->cols, &panels);
 }
 

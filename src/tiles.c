@@ -102,6 +102,11 @@ static size_t panels_per_column(const struct heed_product *product)
     return product->epilogue.kind == HEED_EPILOGUE_GATED ? 2 : 1;
 }
 
+static double bytes_of_b(const struct heed_product *product)
+{
+    return (double)product->n * (double)panels_per_column(product) * (double)product->k * (double)sizeof(float);
+}
+
 /* Part of a block's k from p on. All parts but the last leave sums in c, from which the next goes on. */
 static void run_part(const struct plan *plan, size_t i, size_t j, size_t p, size_t rows, size_t cols)
 {
@@ -146,9 +151,8 @@ static void run_block(void *arg, size_t index, size_t worker)
 static size_t tile_depth(const struct heed_context *context, const struct heed_product *product)
 {
     const struct heed_kernels *kernels = context->kernels;
-    double floats = (double)product->n * (double)product->k;
-    bool far = floats * sizeof(float) >= 2.0 * (double)context->in_order;
-    if (!heed_foresees(context) || far || product->m < LEAST_ALONE || product->m > kernels->tallest)
+    bool cached = heed_foresees(context) && !heed_from_memory(context, bytes_of_b(product));
+    if (!cached || product->m < LEAST_ALONE || product->m > kernels->tallest)
         return product->k;
     size_t parts = heed_ceil_div(product->k * kernels->tile_cols[product->m - 1], HEED_AHEAD_FLOATS);
     return parts > 1 ? heed_pad(heed_ceil_div(product->k, parts)) : product->k;
@@ -188,7 +192,7 @@ static bool is_small(const struct heed_product *product)
  * rows had better ask for the next sliver. Of memory some more, too, ask for what they read. */
 static void foresee(const struct heed_context *context, struct heed_product *product)
 {
-    double bytes = (double)product->n * (double)panels_per_column(product) * (double)product->k * (double)sizeof(float);
+    double bytes = bytes_of_b(product);
     heed_foresee(context, bytes, &product->b);
     if (product->b.foreseen == HEED_FORESEEN_CACHED_ROWS && 3.0 * bytes > (double)context->in_order)
         product->b.foreseen = HEED_FORESEEN_MIXED_ROWS;
