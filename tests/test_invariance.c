@@ -44,7 +44,8 @@ static void ok(heed_status status, const char *what)
 /* ---- operators on rows ---- */
 
 enum { ROWS = 96, INNER = 75, COLS = 83, WIDE = 700, SHORT_ROWS = 2801, SHORT = 24, LAYER_ROWS = 96 };
-enum { FEW_ROWS = 19, LONG_INNER = 300, LONG = 1030 };
+enum { FEW_ROWS = 35, LONG_INNER = 300, LONG = 1030 };
+enum { TILE_ROWS = 6, TILE_INNER = 2800, TILE_COLS = 130 };
 
 static void run_matmul(const struct setting *s, float *out)
 {
@@ -92,6 +93,21 @@ static void run_linear(const struct setting *s, float *out)
                    &options, y, COLS + s->gap),
        "linear");
     copy_out(s, s->units, COLS, y, out);
+}
+
+/* Of one tile, of which the widest take a k in parts where weights lie in the last cache. */
+static void run_long_linear(const struct setting *s, float *out)
+{
+    const struct setting dense = {s->context, s->offset, 0, 0, 0};
+    float *x = matrix(s, TILE_ROWS, TILE_INNER, 4), *w = matrix(&dense, TILE_INNER, TILE_COLS, 5);
+    float *y = matrix(s, TILE_ROWS, TILE_COLS, 7);
+    heed_linear_options options = HEED_LINEAR_OPTIONS_INIT;
+    options.bias = matrix(&dense, 1, TILE_COLS, 8);
+    options.activation = HEED_ACTIVATION_GELU_TANH;
+    ok(heed_linear(s->context, s->units, x + s->first * (TILE_INNER + s->gap), TILE_INNER + s->gap,
+                   packed(TILE_INNER, TILE_COLS, w), &options, y, TILE_COLS + s->gap),
+       "linear of long rows");
+    copy_out(s, s->units, TILE_COLS, y, out);
 }
 
 static void run_gated_linear(const struct setting *s, float *out)
@@ -534,6 +550,7 @@ static const struct invariant {
     {"transposed matmul", run_matmul_transposed, ROWS, COLS, NULL},
     {"matmul of long rows", run_long_matmul, FEW_ROWS, LONG, NULL},
     {"linear", run_linear, ROWS, COLS, NULL},
+    {"linear of long rows", run_long_linear, TILE_ROWS, TILE_COLS, NULL},
     {"gated linear", run_gated_linear, ROWS, COLS, NULL},
     {"softmax", run_softmax, ROWS, WIDE, NULL},
     {"softmax of short rows", run_short_softmax, SHORT_ROWS, SHORT, NULL},
