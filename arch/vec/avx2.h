@@ -20,7 +20,6 @@ typedef __m256 vf;
 #define GEMM_NARROWEST 2
 #define GEMM_PREFETCH 16
 #define GEMM_FEW_ROWS 2
-#define GEMM_STEPS 1
 #define GEMM_LAST_STEPS 0
 #define GEMM_LAST_ROWS 1
 #define GEMM_LAST_TILE 0

@@ -21,11 +21,6 @@ typedef __m512 vf;
 #define GEMM_NARROWEST 1
 #define GEMM_PREFETCH 16
 #define GEMM_FEW_ROWS 3
-#if defined(__clang__) /* which spills accumulators over two steps */
-#define GEMM_STEPS 1
-#else
-#define GEMM_STEPS 2
-#endif
 #define GEMM_LAST_STEPS 4
 #define GEMM_LAST_ROWS 2
 #define GEMM_LAST_TILE 20

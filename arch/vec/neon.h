@@ -24,7 +24,6 @@ typedef float32x4_t vf;
 #define GEMM_NARROWEST 2
 #define GEMM_PREFETCH 0
 #define GEMM_FEW_ROWS 1
-#define GEMM_STEPS 1
 #define GEMM_LAST_STEPS 0
 #define GEMM_LAST_ROWS 1
 #define GEMM_LAST_TILE 0

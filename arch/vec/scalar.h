@@ -18,7 +18,6 @@ typedef float vf;
 #define GEMM_NARROWEST 4
 #define GEMM_PREFETCH 0
 #define GEMM_FEW_ROWS 1
-#define GEMM_STEPS 1
 #define GEMM_LAST_STEPS 0
 #define GEMM_LAST_ROWS 1
 #define GEMM_LAST_TILE 0

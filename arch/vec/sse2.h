@@ -20,7 +20,6 @@ typedef __m128 vf;
 #define GEMM_NARROWEST 4
 #define GEMM_PREFETCH 16
 #define GEMM_FEW_ROWS 1
-#define GEMM_STEPS 1
 #define GEMM_LAST_STEPS 0
 #define GEMM_LAST_ROWS 1
 #define GEMM_LAST_TILE 0
