@@ -7,9 +7,12 @@
  */
 #include "internal.h"
 
-/* Products whose scratch fits here need no allocation; b of that size and few rows no plan either. */
+/* Products whose scratch fits here need no workspace; b of that size and few rows no plan either. */
 #define SMALL_FLOATS 4096
 #define SMALL_ROWS 256
+
+/* With room to begin at a line. */
+#define ROOM_FLOATS (SMALL_FLOATS + HEED_PANEL)
 
 /* Floats of b for so few rows that no more than its last columns are copied: about L1. */
 #define FEW_ROWS_FLOATS 8192
@@ -144,6 +147,11 @@ static size_t most_scratch_parts(const struct heed_context *context, const struc
     return most;
 }
 
+static bool fits_room(size_t parts)
+{
+    return heed_scratch_total(parts) <= ROOM_FLOATS * sizeof(float);
+}
+
 static heed_status check_transpose(heed_transpose transpose)
 {
     return transpose == HEED_NO_TRANSPOSE || transpose == HEED_TRANSPOSE ? HEED_OK : HEED_ERR_ENUM;
@@ -168,7 +176,8 @@ heed_status heed_matmul_workspace(const heed_context *context, heed_transpose tr
     bool countable = heed_times(heed_times(m, n), sizeof(float)) <= PTRDIFF_MAX &&
                      heed_times(heed_times(m, k), sizeof(float)) <= PTRDIFF_MAX &&
                      heed_times(heed_times(k, n), sizeof(float)) <= PTRDIFF_MAX;
-    return heed_workspace_answer(countable ? most_scratch_parts(resolved, &mm) : SIZE_MAX, bytes);
+    size_t parts = countable ? most_scratch_parts(resolved, &mm) : SIZE_MAX;
+    return heed_workspace_answer(fits_room(parts) ? 0 : parts, bytes);
 }
 
 /* Part of a task: rows from i, columns from j, steps of k from p on. */
@@ -301,7 +310,7 @@ static bool is_small(size_t m, size_t n, size_t k, const float *a_data, size_t l
     return is_apart(c, c_floats, a, (m - 1) * lda + k) && is_apart(c, c_floats, b, (k - 1) * ldb + n);
 }
 
-/* With room for SMALL_FLOATS. Not inlined, so that small products do not set up its frame. */
+/* With room for ROOM_FLOATS. Not inlined, so that small products do not set up its frame. */
 __attribute__((noinline)) static heed_status multiply_planned(const struct heed_context *given, struct matmul *mm,
                                                               const heed_workspace *workspace, float *room)
 {
@@ -326,13 +335,13 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     size_t parts = workspace ? most_scratch_parts(context, mm) : scratch_parts(context, mm);
     size_t bytes = heed_scratch_total(parts);
     heed_require(&operands, bytes <= PTRDIFF_MAX, HEED_ERR_OVERFLOW);
-    status = heed_operands_check(&operands, workspace, bytes);
+    status = heed_operands_check(&operands, workspace, fits_room(parts) ? 0 : bytes);
     if (status != HEED_OK || empty)
         return status;
 
-    const heed_workspace on_stack = {room, SMALL_FLOATS * sizeof *room};
+    const heed_workspace on_stack = {room, ROOM_FLOATS * sizeof *room};
     struct heed_scratch scratch;
-    status = heed_scratch_open(&scratch, context, bytes <= on_stack.bytes ? &on_stack : workspace, bytes);
+    status = heed_scratch_open(&scratch, context, fits_room(parts) ? &on_stack : workspace, bytes);
     if (status != HEED_OK)
         return status;
     mm->scratch = heed_scratch_take(&scratch, bytes / sizeof(float), sizeof(float));
@@ -342,6 +351,12 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
         heed_run(context, mm->cut.tasks, (double)m * (double)n * (double)k, run_task, mm);
     heed_scratch_close(&scratch);
     return HEED_OK;
+}
+
+/* Whether a workspace is none that has to be checked: what is small fits the stack, but for several workers. */
+static bool needs_none(const heed_context *context, const heed_workspace *workspace)
+{
+    return !workspace || (context && context->threads == 1);
 }
 
 /* The kernels of a context, without the copy that NULL stands for: it would take as long as a small product. */
@@ -362,15 +377,15 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     heed_status status = kernels_of(context, &kernels);
     if (status != HEED_OK)
         return status;
-    float room[SMALL_FLOATS];
+    float room[ROOM_FLOATS];
     struct heed_epilogue scale;
     const struct heed_epilogue *epilogue = &store;
     if (alpha != 1.0f || beta != 0.0f) {
         scale = (struct heed_epilogue){.kind = HEED_EPILOGUE_SCALE, .alpha = alpha, .beta = beta};
         epilogue = &scale;
     }
-    if (transpose_a == HEED_NO_TRANSPOSE && transpose_b == HEED_NO_TRANSPOSE && alpha != 0.0f && !workspace &&
-        is_small(m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
+    if (transpose_a == HEED_NO_TRANSPOSE && transpose_b == HEED_NO_TRANSPOSE && alpha != 0.0f &&
+        needs_none(context, workspace) && is_small(m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
         struct heed_panels panels = heed_panels_in_place(b, ldb);
         panels.copy = room;
         panels.near = true;

@@ -144,7 +144,7 @@ static void test_matmul(void)
 
     begin("heed_matmul's workspace");
     size_t bytes = 0;
-    CHECK(heed_matmul_workspace(NULL, HEED_TRANSPOSE, HEED_NO_TRANSPOSE, 5, 6, 7, &bytes) == HEED_OK && bytes > 0);
+    CHECK(heed_matmul_workspace(NULL, HEED_TRANSPOSE, HEED_NO_TRANSPOSE, 3, 4, 250, &bytes) == HEED_OK && bytes > 0);
     CHECK(heed_matmul_workspace(NULL, HEED_TRANSPOSE, HEED_NO_TRANSPOSE, 5, 6, 7, NULL) == HEED_ERR_NULL);
     CHECK(heed_matmul_workspace(NULL, (heed_transpose)NOT_IN_ENUM, HEED_NO_TRANSPOSE, 5, 6, 7, &bytes) ==
           HEED_ERR_ENUM);
@@ -163,8 +163,9 @@ static void test_matmul(void)
     CHECK(heed_matmul_workspace(NULL, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 5, SIZE_MAX, SIZE_MAX / 2, &bytes) ==
           HEED_ERR_OVERFLOW);
 #define WITH_WORKSPACE(memory_, bytes_)                                                                                \
-    (p.ta = HEED_TRANSPOSE, p.memory = (heed_workspace){memory_, bytes_}, p.workspace = &p.memory)
-    CHECK(bytes <= SLOT * sizeof(float));
+    (p.ta = HEED_TRANSPOSE, p.m = 3, p.n = 4, p.k = 250, p.lda = 3, p.ldb = 4,                                         \
+     p.memory = (heed_workspace){memory_, bytes_}, p.workspace = &p.memory)
+    CHECK(bytes <= (SLOTS - 4) * SLOT * sizeof(float));
     GOOD(WITH_WORKSPACE(at(4), bytes));
     WRONG(HEED_ERR_WORKSPACE, WITH_WORKSPACE(at(4), bytes - 1));
     WRONG(HEED_ERR_WORKSPACE, WITH_WORKSPACE(at(4), 0));
@@ -173,6 +174,30 @@ static void test_matmul(void)
     WRONG(HEED_ERR_OVERLAP, WITH_WORKSPACE(at(0), bytes));
     WRONG(HEED_ERR_OVERLAP, WITH_WORKSPACE(at(1) + 3, bytes));
     WRONG(HEED_ERR_OVERLAP, WITH_WORKSPACE(at(2), bytes));
+#undef call
+    end();
+
+    begin("heed_matmul's small products need no workspace");
+    static const size_t sizes[][3] = {{5, 6, 7},     {64, 64, 64}, {256, 1, 256},
+                                      {31, 512, 16}, {1, 32, 256}, {40, 80, 50}};
+    heed_context_options single = HEED_CONTEXT_OPTIONS_INIT;
+    heed_context *one = NULL;
+    single.threads = 1;
+    CHECK(heed_context_create(&one, &single) == HEED_OK);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        bytes = 1;
+        CHECK(heed_matmul_workspace(one, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, sizes[i][0], sizes[i][1], sizes[i][2],
+                                    &bytes) == HEED_OK);
+        check_that(bytes == 0, "%zu bytes for product %zu", bytes, i);
+    }
+    CHECK(heed_matmul_workspace(one, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 64, 64, 65, &bytes) == HEED_OK && bytes > 0);
+#define call()                                                                                                         \
+    heed_matmul(one, p.ta, p.tb, p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb, p.beta, p.c, p.ldc, p.workspace)
+    GOOD((p.memory = (heed_workspace){NULL, 0}, p.workspace = &p.memory));
+    GOOD((p.memory = (heed_workspace){NULL, 0}, p.workspace = &p.memory, p.ta = HEED_TRANSPOSE));
+    GOOD((p.memory = (heed_workspace){p.c, 64}, p.workspace = &p.memory));
+    WRONG(HEED_ERR_NULL, (p.memory = (heed_workspace){NULL, 0}, p.workspace = &p.memory, p.a = NULL));
+    heed_context_destroy(one);
 #undef reset
 #undef call
     end();
