@@ -190,7 +190,8 @@ static void test_matmul(void)
                                     &bytes) == HEED_OK);
         check_that(bytes == 0, "%zu bytes for product %zu", bytes, i);
     }
-    CHECK(heed_matmul_workspace(one, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 64, 64, 65, &bytes) == HEED_OK && bytes > 0);
+    CHECK(heed_matmul_workspace(one, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 300, 512, 1000, &bytes) == HEED_OK &&
+          bytes > 0);
 #define call()                                                                                                         \
     heed_matmul(one, p.ta, p.tb, p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb, p.beta, p.c, p.ldc, p.workspace)
     GOOD((p.memory = (heed_workspace){NULL, 0}, p.workspace = &p.memory));
