@@ -285,6 +285,8 @@ struct heed_kernels {
     size_t narrow_mr;               /* and b is in place, gated, or of few columns (HEED_NARROW_COLS) */
     size_t tallest;                 /* most rows of a tile */
     const unsigned char *tile_cols; /* [tallest] columns of a tile of 1, 2, ... rows */
+    size_t few_cols;                /* columns of c that are multiplied across many rows of a, or 0 */
+    size_t few_cols_depth;          /* least k for which that is worth turning a product */
     HEED_KERNELS(HEED_KERNEL_FIELD)
 };
 

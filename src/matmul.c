@@ -3,7 +3,8 @@
  *
  * With many rows, or a transposed b, as many columns as fill half of L2 are packed, and then all rows pass by them in
  * blocks. With fewer, b is read where it lies, and the first tile of each sliver leaves a packed copy behind for the
- * others. With so few that memory is waited for, some rows of b are read at a time, from their one end to the other.
+ * others. With so few that memory is waited for, some rows of b are read at a time, from their one end to the other. A
+ * few rows by a transposed b are multiplied as b by these rows as columns, which no packed copy has to be made for.
  */
 #include "internal.h"
 
@@ -46,6 +47,12 @@ static const struct reading_across {
     {ACROSS_ROWS, true, 256, 256},
 };
 
+/* Rows by a transposed b that are columns instead; rows of b at once, so many that a last group of them which is not
+ * whole does not matter, and the least of a task. */
+#define TURNED_ROWS 8
+#define TURNED_BLOCK 1024
+#define TURNED_LEAST 256
+
 /* Rows that a task has at least. */
 #define LEAST_ROWS 48
 
@@ -59,6 +66,7 @@ struct matmul {
     size_t ldc;
     struct heed_epilogue epilogue;
     struct heed_cut cut;
+    bool turned;       /* c is computed as its transpose, b a */
     bool packs;        /* b; else it is read in place */
     size_t across;     /* then, as in struct heed_panels, or 0 */
     size_t block;      /* columns of b that are packed at once */
@@ -95,10 +103,36 @@ static const struct reading_across *find_reading(const struct heed_context *cont
     return bytes >= least ? reading : NULL;
 }
 
+/* All of k at once: the chains end in c, or in a part of its transpose, beside which the rows of a lie as columns. */
+static void plan_turned(const struct heed_context *context, struct matmul *mm)
+{
+    mm->cut.rows = mm->m;
+    mm->cut.depth = mm->k;
+    mm->cut.sliver = TURNED_LEAST;
+    heed_cut(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
+    size_t columns = mm->m > 1 ? heed_times(mm->m, mm->k) : 0;
+    mm->packed_floats = whole_lines(heed_times(HEED_PANEL, mm->k));
+    mm->worker_floats = heed_plus(mm->packed_floats, whole_lines(columns));
+    if (mm->m > 1)
+        mm->worker_floats = heed_plus(mm->worker_floats, whole_lines(mm->m * TURNED_BLOCK));
+}
+
+static bool is_turned(const struct matmul *mm)
+{
+    size_t most = mm->kernels->few_cols < TURNED_ROWS ? mm->kernels->few_cols : TURNED_ROWS;
+    return mm->transpose_b && !mm->transpose_a && mm->m <= most && mm->n >= TURNED_LEAST &&
+           mm->k >= mm->kernels->few_cols_depth && mm->epilogue.kind == HEED_EPILOGUE_STORE;
+}
+
 /* Depends on sizes, the context and beta only. A block of a, in whole tiles, has a quarter of L2. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
     size_t mr = context->kernels->mr;
+    mm->turned = is_turned(mm);
+    if (mm->turned) {
+        plan_turned(context, mm);
+        return;
+    }
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
     mm->cut.depth = mm->epilogue.beta == 0.0f ? heed_split_depth(mm->k) : mm->k;
     mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
@@ -133,13 +167,17 @@ static size_t scratch_parts(const struct heed_context *context, const struct mat
     return heed_scratch_part(heed_times(heed_workers_of(context, mm->cut.tasks), mm->worker_floats), sizeof(float));
 }
 
-/* A workspace serves every alpha and beta, of which some do not let k be split: fewer columns of a longer k. */
+/* A workspace serves every alpha and beta, of which some do not let k be split (fewer columns of a longer k), or c be
+ * computed as its transpose. */
 static size_t most_scratch_parts(const struct heed_context *context, const struct matmul *given)
 {
-    size_t most = 0;
-    for (int old_c = 0; old_c < 2 && given->m > 0 && given->n > 0; old_c++) {
+    static const struct heed_epilogue epilogues[] = {{.kind = HEED_EPILOGUE_STORE},
+                                                     {.kind = HEED_EPILOGUE_SCALE, .beta = 0.0f},
+                                                     {.kind = HEED_EPILOGUE_SCALE, .beta = 1.0f}};
+    size_t most = 0, count = given->m > 0 && given->n > 0 ? sizeof epilogues / sizeof *epilogues : 0;
+    for (size_t e = 0; e < count; e++) {
         struct matmul mm = *given;
-        mm.epilogue.beta = (float)old_c;
+        mm.epilogue = epilogues[e];
         plan(context, &mm);
         size_t parts = scratch_parts(context, &mm);
         most = parts > most ? parts : most;
@@ -251,11 +289,41 @@ static void run_part(struct part *part, float *scratch)
         multiply_packed(part, j, part->cols - j < mm->block ? part->cols - j : mm->block);
 }
 
+/* Rows j to j + rows of b by the rows of a, which are the columns that `columns` holds. */
+static void multiply_turned(const struct matmul *mm, size_t j, size_t rows, const struct heed_panels *columns,
+                            float *turned)
+{
+    static const struct heed_epilogue store = {.kind = HEED_EPILOGUE_STORE};
+    float *c = turned ? turned : mm->c + j;
+    mm->kernels->gemm(rows, mm->m, mm->k, mm->b + j * mm->ldb, mm->ldb, columns, c, mm->m, &store);
+    if (turned)
+        mm->kernels->transpose(rows, mm->m, turned, mm->m, mm->c + j, mm->ldc);
+}
+
+/* A single row is a column as it lies, in a and in c. */
+static void run_turned(const struct matmul *mm, size_t j, size_t cols, float *scratch)
+{
+    size_t blocks = heed_ceil_div(cols, TURNED_BLOCK), step = heed_ceil_div(cols, blocks);
+    float *rows = scratch + mm->packed_floats, *turned = NULL;
+    struct heed_panels columns = heed_panels_in_place(mm->m > 1 ? rows : mm->a, mm->m);
+    columns.copy = scratch;
+    if (mm->m > 1) {
+        mm->kernels->transpose(mm->m, mm->k, mm->a, mm->lda, rows, mm->m);
+        turned = rows + whole_lines(mm->m * mm->k);
+    }
+    for (size_t done = 0; done < cols; done += step)
+        multiply_turned(mm, j + done, cols - done < step ? cols - done : step, &columns, turned);
+}
+
 static void run_task(void *arg, size_t index, size_t worker)
 {
     const struct matmul *mm = arg;
     struct part part = {.mm = mm};
     heed_cut_block(&mm->cut, index, mm->m, mm->n, &part.i, &part.j, &part.rows, &part.cols);
+    if (mm->turned) {
+        run_turned(mm, part.j, part.cols, mm->scratch + worker * mm->worker_floats);
+        return;
+    }
     for (; part.p < mm->k; part.p += part.depth) {
         part.depth = mm->k - part.p < mm->cut.depth ? mm->k - part.p : mm->cut.depth;
         run_part(&part, mm->scratch ? mm->scratch + worker * mm->worker_floats : NULL);

@@ -1170,6 +1170,54 @@ static void test_split_workspace(const struct heed_kernels *table)
     heed_context_destroy(context);
 }
 
+/* Few rows by a transposed b, from the one on that is a column as it lies to those that are packed again; bits as by b
+ * itself, at the ends of pages, one workspace for all of a product's forms. */
+static void test_few_rows_transposed(const struct heed_kernels *table, size_t threads)
+{
+    enum { MOST_M = 12, GAP = 3 };
+    static const size_t sizes[][2] = {{256, 512}, {300, 201}, {1061, 513}, {2593, 128}};
+    heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
+    heed_context *context;
+    o.threads = threads;
+    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        size_t n = sizes[i][0], k = sizes[i][1], ldb = k + GAP, ldc = n + GAP;
+        float *b = guarded((n - 1) * ldb + k, 1), *turned = buffer(k * n, 1), *want = buffer(MOST_M * ldc, 2);
+        fill_uniform(b, (n - 1) * ldb + k, -1.0f, 1.0f);
+        for (size_t p = 0; p < k; p++)
+            for (size_t j = 0; j < n; j++)
+                turned[p * n + j] = b[j * ldb + p];
+        for (size_t m = 1; m <= MOST_M; m++) {
+            float *a = guarded(m * k, 1), *c = guarded((m - 1) * ldc + n, 1);
+            size_t bytes = 0;
+            fill_uniform(a, m * k, -1.0f, 1.0f);
+            ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, m, n, k, 1.0f, a, k, turned, n, 0.0f, want,
+                           ldc, NULL),
+               "by b");
+            CHECK(heed_matmul_workspace(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, m, n, k, &bytes) == HEED_OK);
+            heed_workspace workspace = {guarded(bytes / sizeof(float), 1), bytes};
+            ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, m, n, k, 1.0f, a, k, b, ldb, 0.0f, c, ldc,
+                           &workspace),
+               "by a transposed b");
+            check_same(m, n, c, ldc, want, ldc, "few rows by a transposed b");
+            ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, m, n, k, -1.0f, a, k, b, ldb, 2.0f, c, ldc,
+                           &workspace),
+               "that and an old c");
+            check_same(m, n, c, ldc, want, ldc, "twice less once");
+        }
+    }
+    heed_context_destroy(context);
+}
+
+static void test_turned(const struct heed_kernels *table)
+{
+    begin("%s few rows by a transposed b, bits as by b", table->name);
+    test_few_rows_transposed(table, 1);
+    test_few_rows_transposed(table, 3);
+    release_all();
+    end();
+}
+
 /* The second sequence's keys and values lie in the guard page. */
 static void test_sequence_without_queries(const heed_context *context)
 {
@@ -1273,6 +1321,7 @@ static void test_table(const struct heed_kernels *table)
     test_loops(table, context);
     test_padding(table, context);
     test_composition(table, context);
+    test_turned(table);
     heed_context_destroy(context);
 }
 
