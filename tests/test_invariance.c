@@ -1175,7 +1175,7 @@ static void test_split_workspace(const struct heed_kernels *table)
 static void test_few_rows_transposed(const struct heed_kernels *table, size_t threads)
 {
     enum { MOST_M = 12, GAP = 3 };
-    static const size_t sizes[][2] = {{256, 512}, {300, 201}, {1061, 513}, {2593, 128}};
+    static const size_t sizes[][2] = {{256, 512}, {300, 1021}, {1061, 257}, {2593, 129}};
     heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
     heed_context *context;
     o.threads = threads;

@@ -211,7 +211,7 @@ static void sweep_gemm_ahead(void)
 }
 
 /* Few columns, alone or after whole panels, by whole groups of rows and some left over, by few steps and by more than
- * are copied side by side. */
+ * are copied side by side, of rows that crowd one set of L1. */
 static void sweep_gemm_few_columns(void)
 {
     static const size_t rows[] = {8, 15, 16, 17, 31, 32, 40}, depths[] = {7, 8, 9, 15, 16, 23};
@@ -223,6 +223,8 @@ static void sweep_gemm_few_columns(void)
                                                kind % 5, 0, 0, kind & 1, kind / 2, 0, false});
         for (size_t k = 4096 / cols - 1; k <= 4096 / cols + 1; k++, kind++)
             check_gemm(&(struct gemm_case){17, cols, k, 0, 1, 0, 0, 1, kind, 0, false});
+        for (size_t k = 63; k <= 95; k += 8, kind++)
+            check_gemm(&(struct gemm_case){27 + kind % 7, cols, k, 1024 - k, 1, 0, 0, 1, kind, 0, false});
     }
 }
 
