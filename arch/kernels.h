@@ -61,6 +61,7 @@ struct heed_panels {
     bool far;        /* a hint: what is foreseen comes from memory, which tiles that gain by it then ask */
     size_t across;   /* a hint, in place and far: not rows to come are asked for, but so many floats ahead in each row,
                       * and at its end in the rows below the last */
+    bool uncopied;   /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
 };
 
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
@@ -77,13 +78,13 @@ static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const u
 
 static inline struct heed_panels heed_panels_packed(const float *data, size_t k)
 {
-    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, NULL, false, 0, false, 0};
+    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, NULL, false, 0, false, 0, false};
     return panels;
 }
 
 static inline struct heed_panels heed_panels_in_place(const float *data, size_t row)
 {
-    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, 0, false, 0};
+    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, 0, false, 0, false};
     return panels;
 }
 
@@ -285,6 +286,7 @@ struct heed_kernels {
     size_t narrow_mr;               /* and b is in place, gated, or of few columns (HEED_NARROW_COLS) */
     size_t tallest;                 /* most rows of a tile */
     const unsigned char *tile_cols; /* [tallest] columns of a tile of 1, 2, ... rows */
+    size_t copied_rows;             /* from which a copy of a b in place pays, HEED_COPIED_ROWS at least */
     size_t few_cols;                /* columns of c that are multiplied across many rows of a, or 0 */
     size_t few_cols_depth;          /* least k for which that is worth turning a product */
     HEED_KERNELS(HEED_KERNEL_FIELD)

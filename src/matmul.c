@@ -53,6 +53,9 @@ static const struct reading_across {
 #define TURNED_BLOCK 1024
 #define TURNED_LEAST 256
 
+/* Rows of b so many floats apart share few sets of the second cache: read once, and copied for the other tiles. */
+#define CROWDED_STRIDE 4096
+
 /* Rows that a task has at least. */
 #define LEAST_ROWS 48
 
@@ -69,6 +72,7 @@ struct matmul {
     bool turned;       /* c is computed as its transpose, b a */
     bool packs;        /* b; else it is read in place */
     size_t across;     /* then, as in struct heed_panels, or 0 */
+    bool uncopied;     /* then, as there */
     size_t block;      /* columns of b that are packed at once */
     size_t block_rows; /* rows of a that pass by them at once */
     float *scratch;
@@ -101,6 +105,12 @@ static const struct reading_across *find_reading(const struct heed_context *cont
         reading++;
     double least = reading->from_memory ? (double)context->in_order : ACROSS_PER_L2 * (double)context->l2;
     return bytes >= least ? reading : NULL;
+}
+
+/* Where the stride is not known, no stride is better than the worst. */
+static bool is_uncopied(const struct heed_context *context, const struct matmul *mm)
+{
+    return heed_foresees(context) && mm->cut.rows < mm->kernels->copied_rows && mm->ldb % CROWDED_STRIDE != 0;
 }
 
 /* All of k at once: the chains end in c, or in a part of its transpose, beside which the rows of a lie as columns. */
@@ -148,10 +158,11 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     size_t rows = l2_rows / 4 / mr * mr;
     mm->block_rows = rows < LEAST_ROWS * 2 ? LEAST_ROWS * 2 / mr * mr : rows;
     size_t most = most_packed(context, mm, l2_rows);
+    mm->uncopied = is_uncopied(context, mm);
     mm->block = heed_pad(heed_ceil_div(mm->cut.cols, heed_ceil_div(mm->cut.cols, most)));
     if (mm->packs)
         cols = mm->block;
-    else if (mm->cut.rows >= HEED_COPIED_ROWS && !reading)
+    else if (mm->cut.rows >= HEED_COPIED_ROWS && !reading && !mm->uncopied)
         cols = heed_sliver(mm->kernels, mm->cut.rows, true);
     cols = cols < heed_pad(mm->n) ? cols : heed_pad(mm->n);
     mm->packed_floats = whole_lines(heed_times(cols, mm->cut.depth));
@@ -255,6 +266,7 @@ static void multiply_in_place(const struct part *part)
     const struct matmul *mm = part->mm;
     struct heed_panels panels = heed_panels_in_place(mm->b + part->p * mm->ldb + part->j, mm->ldb);
     panels.copy = part->packed;
+    panels.uncopied = mm->uncopied;
     if (mm->across > 0) {
         panels.across = mm->across;
         panels.far = true;

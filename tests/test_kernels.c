@@ -119,6 +119,7 @@ static void check_gemm(const struct gemm_case *g)
     b.far = g->kind % 5 == 4;
     b.across = b.far && in_place ? g->n / 2 : 0;
     b.near = g->kind / 5 % 2;
+    b.uncopied = g->kind % 7 == 6;
     size_t n = span(g->m, g->n, ldc);
     float *got = g->align_c ? prepare(n, 0) + g->align_c : prepare(n, g->at_end);
     if (g->align_c)

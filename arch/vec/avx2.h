@@ -19,6 +19,7 @@ typedef __m256 vf;
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 2
 #define GEMM_PREFETCH 16
+#define GEMM_COPIED_ROWS 32
 #define GEMM_FEW_ROWS 2
 #define GEMM_LAST_STEPS 0
 #define GEMM_LAST_ROWS 1

@@ -23,6 +23,7 @@ typedef float32x4_t vf;
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 2
 #define GEMM_PREFETCH 0
+#define GEMM_COPIED_ROWS 32
 #define GEMM_FEW_ROWS 1
 #define GEMM_LAST_STEPS 0
 #define GEMM_LAST_ROWS 1
