@@ -289,6 +289,7 @@ struct heed_kernels {
     size_t copied_rows;             /* from which a copy of a b in place pays, HEED_COPIED_ROWS at least */
     size_t few_cols;                /* columns of c that are multiplied across many rows of a, or 0 */
     size_t few_cols_depth;          /* least k for which that is worth turning a product */
+    size_t turned_rows;             /* rows of a product that is still worth it, in several groups of columns */
     HEED_KERNELS(HEED_KERNEL_FIELD)
 };
 

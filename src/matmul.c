@@ -3,10 +3,9 @@
  *
  * With many rows, or a transposed b, as many columns as fill half of L2 are packed, and then all rows pass by them in
  * blocks. With fewer, b is read where it lies, and the first tile of each sliver leaves a packed copy behind for the
- * others. With so few that memory is waited for, some rows of b are read at a time, from their one end to the other. A
- * few rows by a transposed b are multiplied as b by these rows as columns, which no packed copy has to be made for.
+ * others. With so few that memory is waited for, some rows of b are read at a time, from their one end to the other.
  */
-#include "internal.h"
+#include "matmul.h"
 
 /* Products whose scratch fits here need no workspace; b of that size and few rows no plan either. */
 #define SMALL_FLOATS 4096
@@ -36,53 +35,18 @@
 /* Up to how many rows; whether they gain only where b comes from memory, in part at least, as two to four do, and those
  * that would be worth a copy; how many rows of b at once, and asked for how many floats ahead. Few need few, which is
  * what a CPU can follow; more, whose sums would come and go too often, need many. */
-static const struct reading_across {
-    size_t rows;
-    bool from_memory;
-    size_t depth, ahead;
-} across[] = {
+static const struct heed_reading across[] = {
     {1, false, 8, 512},
     {4, true, 8, 512},
     {HEED_COPIED_ROWS - 1, false, 128, 256},
     {ACROSS_ROWS, true, 256, 256},
 };
 
-/* Rows by a transposed b that are columns instead; rows of b at once, so many that a last group of them which is not
- * whole does not matter, and the least of a task. */
-#define TURNED_ROWS 8
-#define TURNED_BLOCK 1024
-#define TURNED_LEAST 256
-
 /* Rows of b so many floats apart share few sets of the second cache: read once, and copied for the other tiles. */
 #define CROWDED_STRIDE 4096
 
 /* Rows that a task has at least. */
 #define LEAST_ROWS 48
-
-struct matmul {
-    const struct heed_kernels *kernels;
-    bool transpose_a, transpose_b;
-    size_t m, n, k;
-    const float *a, *b;
-    size_t lda, ldb;
-    float *c;
-    size_t ldc;
-    struct heed_epilogue epilogue;
-    struct heed_cut cut;
-    bool turned;       /* c is computed as its transpose, b a */
-    bool packs;        /* b; else it is read in place */
-    size_t across;     /* then, as in struct heed_panels, or 0 */
-    bool uncopied;     /* then, as there */
-    size_t block;      /* columns of b that are packed at once */
-    size_t block_rows; /* rows of a that pass by them at once */
-    float *scratch;
-    size_t packed_floats, worker_floats;
-};
-
-static size_t whole_lines(size_t floats)
-{
-    return heed_scratch_part(floats, sizeof(float)) / sizeof(float);
-}
 
 /* Columns of b for a packed block: half of L2. Where a is larger than that by far, so that all of it comes from beyond
  * with every block, fewer and larger blocks are better: L1 is asked for b early enough for the last cache as well. */
@@ -94,17 +58,23 @@ static size_t most_packed(const struct heed_context *context, const struct matmu
     return most < mm->cut.sliver ? mm->cut.sliver : most;
 }
 
-/* How b is read across, or NULL. c holds the sums meanwhile, so that no old c may be in it. */
-static const struct reading_across *find_reading(const struct heed_context *context, const struct matmul *mm)
+const struct heed_reading *heed_find_reading(const struct heed_context *context, size_t rows, size_t cols, size_t depth)
 {
-    const struct reading_across *reading = across;
-    double bytes = (double)mm->n * (double)mm->k * (double)sizeof(float);
-    if (!heed_foresees(context) || mm->packs || mm->n < ACROSS_COLS || mm->m > ACROSS_ROWS || mm->epilogue.beta != 0.0f)
+    const struct heed_reading *reading = across;
+    double bytes = (double)cols * (double)depth * (double)sizeof(float);
+    if (!heed_foresees(context) || cols < ACROSS_COLS || rows > ACROSS_ROWS)
         return NULL;
-    while (mm->m > reading->rows)
+    while (rows > reading->rows)
         reading++;
     double least = reading->from_memory ? (double)context->in_order : ACROSS_PER_L2 * (double)context->l2;
     return bytes >= least ? reading : NULL;
+}
+
+void heed_read_across(size_t ahead, struct heed_panels *b)
+{
+    b->across = ahead;
+    b->far = true;
+    b->foreseen = ACROSS_ROWS;
 }
 
 /* Where the stride is not known, no stride is better than the worst. */
@@ -113,41 +83,22 @@ static bool is_uncopied(const struct heed_context *context, const struct matmul 
     return heed_foresees(context) && mm->cut.rows < mm->kernels->copied_rows && mm->ldb % CROWDED_STRIDE != 0;
 }
 
-/* All of k at once: the chains end in c, or in a part of its transpose, beside which the rows of a lie as columns. */
-static void plan_turned(const struct heed_context *context, struct matmul *mm)
-{
-    mm->cut.rows = mm->m;
-    mm->cut.depth = mm->k;
-    mm->cut.sliver = TURNED_LEAST;
-    heed_cut(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
-    size_t columns = mm->m > 1 ? heed_times(mm->m, mm->k) : 0;
-    mm->packed_floats = whole_lines(heed_times(HEED_PANEL, mm->k));
-    mm->worker_floats = heed_plus(mm->packed_floats, whole_lines(columns));
-    if (mm->m > 1)
-        mm->worker_floats = heed_plus(mm->worker_floats, whole_lines(mm->m * TURNED_BLOCK));
-}
-
-static bool is_turned(const struct matmul *mm)
-{
-    size_t most = mm->kernels->few_cols < TURNED_ROWS ? mm->kernels->few_cols : TURNED_ROWS;
-    return mm->transpose_b && !mm->transpose_a && mm->m <= most && mm->n >= TURNED_LEAST &&
-           mm->k >= mm->kernels->few_cols_depth && mm->epilogue.kind == HEED_EPILOGUE_STORE;
-}
-
 /* Depends on sizes, the context and beta only. A block of a, in whole tiles, has a quarter of L2. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
     size_t mr = context->kernels->mr;
-    mm->turned = is_turned(mm);
-    if (mm->turned) {
-        plan_turned(context, mm);
+    mm->turned = heed_turned_kind(mm);
+    if (mm->turned != HEED_AS_IT_IS) {
+        heed_turned_plan(context, mm);
         return;
     }
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
     mm->cut.depth = mm->epilogue.beta == 0.0f ? heed_split_depth(mm->k) : mm->k;
     mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
     mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, !mm->packs);
-    const struct reading_across *reading = find_reading(context, mm);
+    const struct heed_reading *reading = NULL;
+    if (!mm->packs && mm->epilogue.beta == 0.0f)
+        reading = heed_find_reading(context, mm->m, mm->n, mm->k);
     mm->across = reading ? reading->ahead : 0;
     if (reading) {
         mm->cut.depth = mm->k < reading->depth ? mm->k : reading->depth;
@@ -165,9 +116,9 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     else if (mm->cut.rows >= HEED_COPIED_ROWS && !reading && !mm->uncopied)
         cols = heed_sliver(mm->kernels, mm->cut.rows, true);
     cols = cols < heed_pad(mm->n) ? cols : heed_pad(mm->n);
-    mm->packed_floats = whole_lines(heed_times(cols, mm->cut.depth));
+    mm->packed_floats = heed_whole_lines(heed_times(cols, mm->cut.depth));
     mm->worker_floats =
-        whole_lines(heed_plus(mm->packed_floats, mm->transpose_a ? heed_times(mm->cut.rows, mm->cut.depth) : 0));
+        heed_whole_lines(heed_plus(mm->packed_floats, mm->transpose_a ? heed_times(mm->cut.rows, mm->cut.depth) : 0));
 }
 
 /* Bytes of scratch, as planned. */
@@ -225,7 +176,14 @@ heed_status heed_matmul_workspace(const heed_context *context, heed_transpose tr
     bool countable = heed_times(heed_times(m, n), sizeof(float)) <= PTRDIFF_MAX &&
                      heed_times(heed_times(m, k), sizeof(float)) <= PTRDIFF_MAX &&
                      heed_times(heed_times(k, n), sizeof(float)) <= PTRDIFF_MAX;
-    size_t parts = countable ? most_scratch_parts(resolved, &mm) : SIZE_MAX;
+    size_t parts = countable ? 0 : SIZE_MAX;
+    for (size_t ld = 0; countable && ld < 2; ld++) {
+        struct matmul form = mm;
+        form.lda = form.ldb = form.ldc = ld; /* vectors side by side or not */
+        heed_turn_vectors(&form);
+        size_t of_form = most_scratch_parts(resolved, &form);
+        parts = of_form > parts ? of_form : parts;
+    }
     return heed_workspace_answer(fits_room(parts) ? 0 : parts, bytes);
 }
 
@@ -267,11 +225,8 @@ static void multiply_in_place(const struct part *part)
     struct heed_panels panels = heed_panels_in_place(mm->b + part->p * mm->ldb + part->j, mm->ldb);
     panels.copy = part->packed;
     panels.uncopied = mm->uncopied;
-    if (mm->across > 0) {
-        panels.across = mm->across;
-        panels.far = true;
-        panels.foreseen = ACROSS_ROWS;
-    }
+    if (mm->across > 0)
+        heed_read_across(mm->across, &panels);
     multiply(part, 0, part->rows, 0, part->cols, &panels);
 }
 
@@ -301,41 +256,11 @@ static void run_part(struct part *part, float *scratch)
         multiply_packed(part, j, part->cols - j < mm->block ? part->cols - j : mm->block);
 }
 
-/* Rows j to j + rows of b by the rows of a, which are the columns that `columns` holds. */
-static void multiply_turned(const struct matmul *mm, size_t j, size_t rows, const struct heed_panels *columns,
-                            float *turned)
-{
-    static const struct heed_epilogue store = {.kind = HEED_EPILOGUE_STORE};
-    float *c = turned ? turned : mm->c + j;
-    mm->kernels->gemm(rows, mm->m, mm->k, mm->b + j * mm->ldb, mm->ldb, columns, c, mm->m, &store);
-    if (turned)
-        mm->kernels->transpose(rows, mm->m, turned, mm->m, mm->c + j, mm->ldc);
-}
-
-/* A single row is a column as it lies, in a and in c. */
-static void run_turned(const struct matmul *mm, size_t j, size_t cols, float *scratch)
-{
-    size_t blocks = heed_ceil_div(cols, TURNED_BLOCK), step = heed_ceil_div(cols, blocks);
-    float *rows = scratch + mm->packed_floats, *turned = NULL;
-    struct heed_panels columns = heed_panels_in_place(mm->m > 1 ? rows : mm->a, mm->m);
-    columns.copy = scratch;
-    if (mm->m > 1) {
-        mm->kernels->transpose(mm->m, mm->k, mm->a, mm->lda, rows, mm->m);
-        turned = rows + whole_lines(mm->m * mm->k);
-    }
-    for (size_t done = 0; done < cols; done += step)
-        multiply_turned(mm, j + done, cols - done < step ? cols - done : step, &columns, turned);
-}
-
 static void run_task(void *arg, size_t index, size_t worker)
 {
     const struct matmul *mm = arg;
     struct part part = {.mm = mm};
     heed_cut_block(&mm->cut, index, mm->m, mm->n, &part.i, &part.j, &part.rows, &part.cols);
-    if (mm->turned) {
-        run_turned(mm, part.j, part.cols, mm->scratch + worker * mm->worker_floats);
-        return;
-    }
     for (; part.p < mm->k; part.p += part.depth) {
         part.depth = mm->k - part.p < mm->cut.depth ? mm->k - part.p : mm->cut.depth;
         run_part(&part, mm->scratch ? mm->scratch + worker * mm->worker_floats : NULL);
@@ -410,6 +335,7 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     if (operands.status != HEED_OK)
         return operands.status;
     mm->k = mm->epilogue.alpha == 0.0f ? 0 : depth;
+    heed_turn_vectors(mm);
     if (!empty)
         plan(context, mm);
     size_t parts = workspace ? most_scratch_parts(context, mm) : scratch_parts(context, mm);
@@ -428,7 +354,8 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     if (mm->k == 0)
         scale_only(mm);
     else
-        heed_run(context, mm->cut.tasks, (double)m * (double)n * (double)k, run_task, mm);
+        heed_run(context, mm->cut.tasks, (double)m * (double)n * (double)k,
+                 mm->turned == HEED_AS_IT_IS ? run_task : heed_turned_task, mm);
     heed_scratch_close(&scratch);
     return HEED_OK;
 }

@@ -1170,51 +1170,64 @@ static void test_split_workspace(const struct heed_kernels *table)
     heed_context_destroy(context);
 }
 
-/* Few rows by a transposed b, from the one on that is a column as it lies to those that are packed again; bits as by b
- * itself, at the ends of pages, one workspace for all of a product's forms. */
-static void test_few_rows_transposed(const struct heed_kernels *table, size_t threads)
+/* A matrix as heed_matmul takes it, at the end of its page. */
+static const float *stored(bool transposed, size_t rows, size_t cols, const float *x, size_t *ld, size_t gap)
 {
-    enum { MOST_M = 12, GAP = 3 };
-    static const size_t sizes[][2] = {{256, 512}, {300, 1021}, {1061, 257}, {2593, 129}};
-    heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
-    heed_context *context;
-    o.threads = threads;
-    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
-    for (size_t i = 0; i < COUNT(sizes); i++) {
-        size_t n = sizes[i][0], k = sizes[i][1], ldb = k + GAP, ldc = n + GAP;
-        float *b = guarded((n - 1) * ldb + k, 1), *turned = buffer(k * n, 1), *want = buffer(MOST_M * ldc, 2);
-        fill_uniform(b, (n - 1) * ldb + k, -1.0f, 1.0f);
-        for (size_t p = 0; p < k; p++)
-            for (size_t j = 0; j < n; j++)
-                turned[p * n + j] = b[j * ldb + p];
-        for (size_t m = 1; m <= MOST_M; m++) {
-            float *a = guarded(m * k, 1), *c = guarded((m - 1) * ldc + n, 1);
-            size_t bytes = 0;
-            fill_uniform(a, m * k, -1.0f, 1.0f);
-            ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, m, n, k, 1.0f, a, k, turned, n, 0.0f, want,
-                           ldc, NULL),
-               "by b");
-            CHECK(heed_matmul_workspace(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, m, n, k, &bytes) == HEED_OK);
-            heed_workspace workspace = {guarded(bytes / sizeof(float), 1), bytes};
-            ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, m, n, k, 1.0f, a, k, b, ldb, 0.0f, c, ldc,
-                           &workspace),
-               "by a transposed b");
-            check_same(m, n, c, ldc, want, ldc, "few rows by a transposed b");
-            ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, m, n, k, -1.0f, a, k, b, ldb, 2.0f, c, ldc,
-                           &workspace),
-               "that and an old c");
-            check_same(m, n, c, ldc, want, ldc, "twice less once");
-        }
-    }
-    heed_context_destroy(context);
+    size_t stored_rows = transposed ? cols : rows, stored_cols = transposed ? rows : cols;
+    *ld = stored_cols + gap;
+    float *y = guarded((stored_rows - 1) * *ld + stored_cols, 1);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j++)
+            y[transposed ? j * *ld + i : i * *ld + j] = x[i * cols + j];
+    return y;
 }
 
+/* Every form of a product, and one workspace for all that alpha and beta may be, gives the bits of the plain one. */
+static void check_forms(const heed_context *context, size_t m, size_t n, size_t k, size_t gap)
+{
+    float *a = buffer(m * k, 1), *b = buffer(k * n, 1), *want = buffer(m * n, 2);
+    fill_uniform(a, m * k, -1.0f, 1.0f);
+    fill_uniform(b, k * n, -1.0f, 1.0f);
+    ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, m, n, k, 1.0f, a, k, b, n, 0.0f, want, n, NULL),
+       "plain");
+    for (unsigned form = 0; form < 4; form++) {
+        heed_transpose ta = form & 1 ? HEED_TRANSPOSE : HEED_NO_TRANSPOSE,
+                       tb = form & 2 ? HEED_TRANSPOSE : HEED_NO_TRANSPOSE;
+        size_t lda, ldb, ldc = n + gap, bytes = 1;
+        const float *stored_a = stored(form & 1, m, k, a, &lda, gap), *stored_b = stored(form & 2, k, n, b, &ldb, gap);
+        float *c = guarded((m - 1) * ldc + n, 1);
+        CHECK(heed_matmul_workspace(context, ta, tb, m, n, k, &bytes) == HEED_OK);
+        heed_workspace workspace = {guarded_bytes(bytes, 1), bytes};
+        ok(heed_matmul(context, ta, tb, m, n, k, 1.0f, stored_a, lda, stored_b, ldb, 0.0f, c, ldc, &workspace), "form");
+        check_same(m, n, c, ldc, want, n, "form of a product");
+        ok(heed_matmul(context, ta, tb, m, n, k, -1.0f, stored_a, lda, stored_b, ldb, 2.0f, c, ldc, &workspace),
+           "old c");
+        check_same(m, n, c, ldc, want, n, "twice less once");
+    }
+}
+
+/* Few rows by a transposed b and few columns by a transposed a, from vectors on to more than few, read as a CPU may be
+ * said to read them, by one thread and by several. */
 static void test_turned(const struct heed_kernels *table)
 {
-    begin("%s few rows by a transposed b, bits as by b", table->name);
-    test_few_rows_transposed(table, 1);
-    test_few_rows_transposed(table, 3);
-    release_all();
+    static const size_t sizes[][3] = {{1, 16, 16},    {16, 1, 16},    {1, 15, 20},    {1, 256, 512},   {2, 300, 1021},
+                                      {5, 1061, 257}, {8, 256, 512},  {9, 300, 300},  {11, 1593, 129}, {12, 280, 260},
+                                      {23, 300, 257}, {32, 257, 256}, {33, 260, 256}, {64, 1, 16},     {1061, 1, 300},
+                                      {300, 2, 67},   {2593, 5, 40},  {1061, 8, 300}, {300, 15, 67},   {257, 16, 129},
+                                      {1100, 31, 50}, {300, 32, 40},  {64, 3, 513}};
+    begin("%s every form of products of few rows or columns", table->name);
+    for (size_t threads = 1; threads <= 3; threads += 2) {
+        heed_context *context = context_on(table, threads);
+        const size_t in_order = context->in_order, l2 = context->l2;
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            context->in_order = i % 3 > 0 ? 0 : in_order;
+            context->l2 = i % 3 > 1 ? 1024 : l2;
+            check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], threads == 1 ? 0 : 3);
+            check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], threads == 1 ? 3 : 0);
+            release_all();
+        }
+        heed_context_destroy(context);
+    }
     end();
 }
 

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * What the ways of heed_matmul share (matmul.c, turned.c).
+ */
+#ifndef HEED_MATMUL_H
+#define HEED_MATMUL_H
+
+#include "internal.h"
+
+/* Whether c is computed as its transpose, by few rows of a or few columns of b. */
+enum heed_turning { HEED_AS_IT_IS, HEED_FEW_ROWS, HEED_FEW_COLUMNS };
+
+struct matmul {
+    const struct heed_kernels *kernels;
+    bool transpose_a, transpose_b;
+    size_t m, n, k;
+    const float *a, *b;
+    size_t lda, ldb;
+    float *c;
+    size_t ldc;
+    struct heed_epilogue epilogue;
+    struct heed_cut cut; /* of c, or of its transpose along the longer side */
+    enum heed_turning turned;
+    bool packs;        /* b; else it is read in place */
+    size_t across;     /* then, as in struct heed_panels, or 0 */
+    bool uncopied;     /* then, as there */
+    size_t block;      /* columns of b that are packed at once, or what is turned at once */
+    size_t block_rows; /* rows of a that pass by them at once */
+    float *scratch;
+    size_t packed_floats, worker_floats;
+};
+
+static inline size_t heed_whole_lines(size_t floats)
+{
+    return heed_scratch_part(floats, sizeof(float)) / sizeof(float);
+}
+
+/* A b in place that is read across: by up to how many rows, whether only from memory, and how. */
+struct heed_reading {
+    size_t rows;
+    bool from_memory;
+    size_t depth, ahead;
+};
+
+/* Or NULL, by so many rows of so many columns. c holds the sums meanwhile, so that no old c may be in it. */
+const struct heed_reading *heed_find_reading(const struct heed_context *context, size_t rows, size_t cols,
+                                             size_t depth);
+void heed_read_across(size_t ahead, struct heed_panels *b);
+
+/* A vector is a row and a column: by it a transposed matrix is one as it lies, wherever its elements are side by side.
+ * Needs sizes that multiply without overflow. */
+void heed_turn_vectors(struct matmul *mm);
+
+/* Depends on sizes, kernels and epilogue only. */
+enum heed_turning heed_turned_kind(const struct matmul *mm);
+
+/* Sets the cut, the block and what scratch a worker needs. */
+void heed_turned_plan(const struct heed_context *context, struct matmul *mm);
+
+/* A task of a struct matmul so planned. */
+heed_task heed_turned_task;
+
+#endif
