@@ -136,8 +136,9 @@ struct product {
 static bool call_sgemm(void *state)
 {
     const struct product *p = state;
-    p->blas->sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, p->m, p->n, p->k, 1.0f, p->problem->operand[0], p->k, p->b,
-                   p->n, 0.0f, p->problem->out, p->n);
+    bool ta = p->problem->shape.transposed_a, tb = p->problem->shape.transposed_b;
+    p->blas->sgemm(ROW_MAJOR, ta ? TRANSPOSE : NO_TRANSPOSE, tb ? TRANSPOSE : NO_TRANSPOSE, p->m, p->n, p->k, 1.0f,
+                   p->problem->operand[0], ta ? p->m : p->k, p->b, tb ? p->k : p->n, 0.0f, p->problem->out, p->n);
     return true;
 }
 

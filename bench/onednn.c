@@ -144,6 +144,13 @@ static onednn_handle describe(size_t rows, size_t cols)
     return describe_strided(2, dims, strides);
 }
 
+/* rows x cols, stored as cols x rows; NULL after a message. */
+static onednn_handle describe_transposed(size_t rows, size_t cols)
+{
+    const onednn_dims dims = {(int64_t)rows, (int64_t)cols}, strides = {1, (int64_t)rows};
+    return describe_strided(2, dims, strides);
+}
+
 static void forget(onednn_handle *descriptions, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -189,8 +196,9 @@ static bool describe_layer(struct layer *l, const struct problem *p)
     };
     const struct shape *s = &p->shape;
     int function = functions[s->epilogue];
-    l->src = describe(s->m, s->k);
-    l->weights = (p->suite->kind == SUITE_MATMUL ? describe : describe_any)(s->k, s->n);
+    bool any = p->suite->kind != SUITE_MATMUL;
+    l->src = (s->transposed_a ? describe_transposed : describe)(s->m, s->k);
+    l->weights = (any ? describe_any : s->transposed_b ? describe_transposed : describe)(s->k, s->n);
     l->dst = describe(s->m, s->n);
     if (s->epilogue != EPILOGUE_NONE)
         l->bias = describe(1, s->n);

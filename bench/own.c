@@ -44,6 +44,11 @@ static bool take_workspace(struct own *own, size_t bytes)
 
 /* ---- products ------------------------------------------------------------------------------- */
 
+static heed_transpose transpose(bool transposed)
+{
+    return transposed ? HEED_TRANSPOSE : HEED_NO_TRANSPOSE;
+}
+
 static bool call_matmul(void *state)
 {
     const struct own *own = state;
@@ -51,8 +56,9 @@ static bool call_matmul(void *state)
     const struct shape *s = &p->shape;
     /* A product that needs so little takes it from the stack if it is given none. */
     const heed_workspace *workspace = own->workspace.bytes > 16384 ? &own->workspace : NULL;
-    return done(heed_matmul(p->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->m, s->n, s->k, 1.0f, p->operand[0],
-                            s->k, p->operand[1], s->n, 0.0f, p->out, s->n, workspace));
+    return done(heed_matmul(p->context, transpose(s->transposed_a), transpose(s->transposed_b), s->m, s->n, s->k, 1.0f,
+                            p->operand[0], s->transposed_a ? s->m : s->k, p->operand[1], s->transposed_b ? s->k : s->n,
+                            0.0f, p->out, s->n, workspace));
 }
 
 static bool call_linear(void *state)
@@ -66,9 +72,10 @@ static bool call_linear(void *state)
 static bool prepare_matmul(struct own *own)
 {
     const struct problem *p = own->problem;
+    const struct shape *s = &p->shape;
     size_t bytes = 0;
-    return done(heed_matmul_workspace(p->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, p->shape.m, p->shape.n,
-                                      p->shape.k, &bytes)) &&
+    return done(heed_matmul_workspace(p->context, transpose(s->transposed_a), transpose(s->transposed_b), s->m, s->n,
+                                      s->k, &bytes)) &&
            take_workspace(own, bytes);
 }
 

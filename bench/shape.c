@@ -17,7 +17,7 @@
 
 static const struct suite suites[] = {
     {"peak", "the machine's own limits", "", SUITE_PEAK},
-    {"matmul", "c = a b, nothing packed beforehand", "MxNxK", SUITE_MATMUL},
+    {"matmul", "c = a b, nothing packed beforehand", "MxNxK[+FORM]", SUITE_MATMUL},
     {"linear", "y = x w, weights packed beforehand where an implementation can", "MxNxK[+EPILOGUE]", SUITE_LINEAR},
     {"gemv", "linear of a single row; peers use sgemv, or their packed form", "1xNxK[+EPILOGUE]", SUITE_GEMV},
     {"rows", "softmax, normalisation and activations of rows", "FUNCTION:ROWSxCOLUMNS", SUITE_ROWS},
@@ -28,6 +28,9 @@ static const struct suite suites[] = {
 };
 
 static const char *const epilogues[N_EPILOGUES] = {"", "bias", "relu", "gelu-erf", "gelu-tanh", "silu"};
+/* As BLAS names them: which operand is stored transposed. */
+static const char *const forms[] = {"", "+tn", "+nt", "+tt"};
+#define N_FORMS (sizeof forms / sizeof *forms)
 static const char *const functions[N_ROW_FUNCTIONS] = {
     "softmax",   "log-softmax", "layernorm", "rmsnorm",       "relu",        "gelu-erf",
     "gelu-tanh", "silu",        "swiglu",    "add-layernorm", "add-rmsnorm",
@@ -72,6 +75,8 @@ void shape_print(enum suite_kind kind, const struct shape *s, char text[SHAPE_TE
         snprintf(text, SHAPE_TEXT, "%s:%zux%zu", functions[s->function], s->m, s->n);
     else if (kind == SUITE_ATTENTION || kind == SUITE_DECODE)
         print_attention(s, text);
+    else if (kind == SUITE_MATMUL)
+        snprintf(text, SHAPE_TEXT, "%zux%zux%zu%s", s->m, s->n, s->k, forms[s->transposed_a + 2 * s->transposed_b]);
     else
         snprintf(text, SHAPE_TEXT, "%zux%zux%zu%s%s", s->m, s->n, s->k, s->epilogue ? "+" : "", epilogues[s->epilogue]);
 }
@@ -91,9 +96,31 @@ static bool take_count(const char **text, char after, size_t *count)
     return true;
 }
 
-static bool parse_product(const char *text, struct shape *s)
+static bool parse_sizes(const char **text, struct shape *s)
 {
-    if (!take_count(&text, 'x', &s->m) || !take_count(&text, 'x', &s->n) || !take_count(&text, '\0', &s->k))
+    return take_count(text, 'x', &s->m) && take_count(text, 'x', &s->n) && take_count(text, '\0', &s->k);
+}
+
+static void set_form(size_t form, struct shape *s)
+{
+    s->transposed_a = form % 2 == 1;
+    s->transposed_b = form / 2 == 1;
+}
+
+static bool parse_matmul(const char *text, struct shape *s)
+{
+    size_t form = 0;
+    if (!parse_sizes(&text, s))
+        return false;
+    while (form < N_FORMS && strcmp(text, forms[form]) != 0)
+        form++;
+    set_form(form, s);
+    return form < N_FORMS;
+}
+
+static bool parse_layer(const char *text, struct shape *s)
+{
+    if (!parse_sizes(&text, s))
         return false;
     if (*text == '\0')
         return true;
@@ -169,22 +196,25 @@ bool shape_parse(enum suite_kind kind, const char *text, struct shape *s)
     case SUITE_DECODE:
         return parse_attention(text, s);
     case SUITE_MATMUL:
-        return parse_product(text, s) && s->epilogue == EPILOGUE_NONE;
+        return parse_matmul(text, s);
     default:
-        return parse_product(text, s) && (kind != SUITE_GEMV || s->m == 1);
+        return parse_layer(text, s) && (kind != SUITE_GEMV || s->m == 1);
     }
 }
 
 /* ---- the suites' own ------------------------------------------------------------------------ */
 
 static const struct {
-    size_t m, n, k;
+    size_t m, n, k, form;
 } products[] = {
-    {4, 4, 64},        {8, 8, 8},       {16, 16, 64},       {64, 64, 64},       {128, 128, 128},
-    {256, 256, 256},   {512, 512, 512}, {1024, 1024, 1024}, {2048, 2048, 2048}, {128, 128, 64},
-    {128, 64, 128},    {512, 512, 64},  {512, 64, 512},     {128, 384, 384},    {128, 1536, 384},
-    {128, 384, 1536},  {512, 768, 768}, {512, 3072, 768},   {512, 768, 3072},   {512, 1024, 1024},
-    {512, 4096, 1024}, {1, 4096, 4096}, {4, 4096, 4096},    {24, 4096, 4096},   {4, 16384, 4096},
+    {4, 4, 64, 0},        {8, 8, 8, 0},       {16, 16, 64, 0},       {64, 64, 64, 0},       {128, 128, 128, 0},
+    {256, 256, 256, 0},   {512, 512, 512, 0}, {1024, 1024, 1024, 0}, {2048, 2048, 2048, 0}, {128, 128, 64, 0},
+    {128, 64, 128, 0},    {512, 512, 64, 0},  {512, 64, 512, 0},     {128, 384, 384, 0},    {128, 1536, 384, 0},
+    {128, 384, 1536, 0},  {512, 768, 768, 0}, {512, 3072, 768, 0},   {512, 768, 3072, 0},   {512, 1024, 1024, 0},
+    {512, 4096, 1024, 0}, {1, 4096, 4096, 0}, {4, 4096, 4096, 0},    {24, 4096, 4096, 0},   {4, 16384, 4096, 0},
+    {1, 3072, 768, 2},    {1, 4096, 4096, 2}, {8, 4096, 4096, 2},    {9, 768, 768, 2},      {16, 3072, 768, 2},
+    {64, 768, 768, 2},    {512, 768, 768, 2}, {256, 1, 512, 0},      {4096, 1, 4096, 1},    {1000, 10, 768, 1},
+    {4096, 8, 4096, 1},   {512, 31, 512, 1},  {512, 768, 768, 1},    {1000, 2, 768, 3},     {512, 512, 512, 3},
 };
 #define N_PRODUCTS (sizeof products / sizeof *products)
 
@@ -379,7 +409,9 @@ struct shape shape_default(enum suite_kind kind, size_t index)
     case SUITE_PEAK:
         break;
     case SUITE_MATMUL:
-        return (struct shape){.m = products[index].m, .n = products[index].n, .k = products[index].k};
+        shape = (struct shape){.m = products[index].m, .n = products[index].n, .k = products[index].k};
+        set_form(products[index].form, &shape);
+        break;
     case SUITE_LINEAR:
         return layer_shape(linear_rows[index / N_LAYERS], index % N_LAYERS);
     case SUITE_GEMV:
@@ -440,5 +472,7 @@ struct shape shape_random(enum suite_kind kind, uint64_t *state)
         s.k = random_size(state, RANDOM_SIZE);
     if (kind == SUITE_GEMV)
         s.m = 1;
+    if (kind == SUITE_MATMUL)
+        set_form(next_random(state) % N_FORMS, &s);
     return s;
 }

@@ -52,12 +52,13 @@ bool shape_adds_residual(enum row_function function);
 enum mask_tensor { TENSOR_NONE, TENSOR_ADDITIVE, TENSOR_BOOLEAN };
 
 struct shape {
-    size_t m, n, k;                /* rows, columns, depth; queries, keys, head size */
-    size_t batch, heads, kv_heads; /* of attention */
-    enum epilogue epilogue;        /* of a linear layer */
-    enum row_function function;    /* of rows */
-    bool causal;                   /* the queries are the last tokens */
-    size_t window;                 /* keys that a query sees on either side of its own; 0: all */
+    size_t m, n, k;                  /* rows, columns, depth; queries, keys, head size */
+    size_t batch, heads, kv_heads;   /* of attention */
+    bool transposed_a, transposed_b; /* of matmul: k x m, n x k */
+    enum epilogue epilogue;          /* of a linear layer */
+    enum row_function function;      /* of rows */
+    bool causal;                     /* the queries are the last tokens */
+    size_t window;                   /* keys that a query sees on either side of its own; 0: all */
     bool alibi;
     enum mask_tensor tensor;
 };

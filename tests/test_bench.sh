@@ -97,6 +97,9 @@ expect "the table has the shape" grep -q '^8x8x8 ' "$out"
 run matmul 1x1x1 --threads 1
 run linear 7x33x20
 run linear 7x33x20+gelu-erf
+for form in nt tn tt; do
+    run matmul 7x33x20+$form
+done
 run linear 3x5x7 --threads 1 --impl heed --isa all
 expect "--impl leaves out the others" only_impl heed
 run gemv 1x48x32 --threads 1
@@ -244,6 +247,8 @@ refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+causals
 refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+additive+boolean
 refuse 'expected MxNxK' linear --shape 8x8x8+nonsense
 refuse 'expected MxNxK' matmul --shape 8x8x8+bias
+refuse 'expected MxNxK' matmul --shape 8x8x8+t
+refuse 'expected MxNxK' linear --shape 8x8x8+nt
 
 # ---- output that cannot be written -------------------------------------------------------------------
 

@@ -89,10 +89,13 @@ def activate(graph, function, x):
 
 def product(p):
     graph = Graph()
-    a = graph.input("a", p.operands[0].reshape(p.m, p.k))
-    b = p.operands[1].reshape(p.k, p.n)
+    a = graph.input("a", p.operands[0].reshape(p.stored_shape(0)))
+    b = p.operands[1].reshape(p.stored_shape(1))
     b = graph.input("b", b) if p.suite == "matmul" else graph.constant("b", b)
-    y = graph.node("MatMul", [a, b])
+    if any(p.transposed):
+        y = graph.node("Gemm", [a, b], transA=int(p.transposed[0]), transB=int(p.transposed[1]))
+    else:
+        y = graph.node("MatMul", [a, b])
     if p.epilogue:
         y = graph.node("Add", [y, graph.constant("bias", p.operands[2])])
         y = activate(graph, p.epilogue, y)

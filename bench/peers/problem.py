@@ -33,6 +33,7 @@ class Problem:
     heads: int = 1
     kv_heads: int = 1
     function: str = ""  # of rows
+    transposed: tuple = (False, False)  # operands of matmul, as stored
     epilogue: str = ""  # of a linear layer
     causal: bool = False
     window: int = 0  # keys on either side, 0: all
@@ -67,8 +68,17 @@ class Problem:
         self.m, self.n, self.k = map(int, rest)
 
     def _parse_product(self):
-        sizes, _, self.epilogue = self.shape.partition("+")
+        sizes, _, extra = self.shape.partition("+")
         self.m, self.n, self.k = map(int, sizes.split("x"))
+        if self.suite == "matmul":
+            self.transposed = tuple(letter == "t" for letter in extra or "nn")
+        else:
+            self.epilogue = extra
+
+    def stored_shape(self, operand):
+        """Of the operands of a product."""
+        shape = [(self.m, self.k), (self.k, self.n)][operand]
+        return shape[::-1] if self.transposed[operand] else shape
 
     def counts(self):
         """Floats of each operand."""

@@ -52,7 +52,9 @@ def fastest(calls):
 
 
 def matmul(p):
-    a, b, out = tensor(p, 0, p.m, p.k), tensor(p, 1, p.k, p.n), torch.empty(p.m, p.n)
+    a, b = (tensor(p, i, *p.stored_shape(i)) for i in range(2))
+    a, b = (x.t() if transposed else x for x, transposed in zip((a, b), p.transposed))
+    out = torch.empty(p.m, p.n)
     return Task(lambda: torch.mm(a, b, out=out), out)
 
 
