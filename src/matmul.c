@@ -7,12 +7,11 @@
  */
 #include "matmul.h"
 
-/* Products whose scratch fits here need no workspace; b of that size and few rows no plan either. */
-#define SMALL_FLOATS 4096
+/* Rows of a product that needs no plan. */
 #define SMALL_ROWS 256
 
 /* With room to begin at a line. */
-#define ROOM_FLOATS (SMALL_FLOATS + HEED_PANEL)
+#define ROOM_FLOATS (HEED_SMALL_FLOATS + HEED_PANEL)
 
 /* Floats of b for so few rows that no more than its last columns are copied: about L1. */
 #define FEW_ROWS_FLOATS 8192
@@ -287,7 +286,7 @@ static bool is_for_one(const struct heed_context *context, size_t m, size_t n, s
 /* Neither NULL nor so high that a small operand would end beyond the last address. */
 static bool is_small_operand(uintptr_t begin)
 {
-    const uintptr_t span = ((uintptr_t)SMALL_FLOATS * SMALL_STRIDE + SMALL_FLOATS) * sizeof(float);
+    const uintptr_t span = ((uintptr_t)HEED_SMALL_FLOATS * SMALL_STRIDE + HEED_SMALL_FLOATS) * sizeof(float);
     return begin - 1 < UINTPTR_MAX - span;
 }
 
@@ -298,21 +297,42 @@ static bool is_apart(uintptr_t c, size_t c_floats, uintptr_t p, size_t floats)
 
 /* Whether the product is small and all its arguments are right. The others, right or wrong, take the
  * way by the table of operands, which says what is wrong; it takes as long as a product of 8 x 8 x 8. */
-static bool is_small(size_t m, size_t n, size_t k, const float *a_data, size_t lda, const float *b_data, size_t ldb,
-                     const float *c_data, size_t ldc)
+static inline bool is_small(bool transposed_a, bool transposed_b, size_t m, size_t n, size_t k, const float *a_data,
+                            size_t lda, const float *b_data, size_t ldb, const float *c_data, size_t ldc)
 {
     uintptr_t a = (uintptr_t)a_data, b = (uintptr_t)b_data, c = (uintptr_t)c_data;
-    if (m - 1 >= SMALL_ROWS || n - 1 >= SMALL_FLOATS || k - 1 >= SMALL_FLOATS)
+    if (m - 1 >= SMALL_ROWS || n - 1 >= HEED_SMALL_FLOATS || k - 1 >= HEED_SMALL_FLOATS)
         return false;
-    bool few_rows = m < HEED_COPIED_ROWS && k <= SMALL_FLOATS / HEED_PANEL;
-    if (heed_pad(n) * k > (few_rows ? FEW_ROWS_FLOATS : SMALL_FLOATS))
+    bool few_rows = m < HEED_COPIED_ROWS && k <= HEED_SMALL_FLOATS / HEED_PANEL;
+    if (heed_pad(n) * k > (few_rows ? FEW_ROWS_FLOATS : HEED_SMALL_FLOATS))
         return false;
-    if (lda < k || ldb < n || ldc < n || (lda | ldb | ldc) >= SMALL_STRIDE)
+    size_t a_rows = transposed_a ? k : m, a_cols = transposed_a ? m : k;
+    size_t b_rows = transposed_b ? n : k, b_cols = transposed_b ? k : n;
+    if (lda < a_cols || ldb < b_cols || ldc < n || (lda | ldb | ldc) >= SMALL_STRIDE)
         return false;
     if ((a | b | c) % sizeof(float) != 0 || !is_small_operand(a) || !is_small_operand(b) || !is_small_operand(c))
         return false;
     size_t c_floats = (m - 1) * ldc + n;
-    return is_apart(c, c_floats, a, (m - 1) * lda + k) && is_apart(c, c_floats, b, (k - 1) * ldb + n);
+    return is_apart(c, c_floats, a, (a_rows - 1) * lda + a_cols) &&
+           is_apart(c, c_floats, b, (b_rows - 1) * ldb + b_cols);
+}
+
+/* A small product, without a plan: what is transposed is turned into room for ROOM_FLOATS. */
+static void multiply_small(const struct matmul *mm, float *room)
+{
+    size_t m = mm->m, n = mm->n, k = mm->k, lda = mm->transpose_a ? k : mm->lda;
+    const float *a = mm->transpose_a ? room : mm->a;
+    float *panels = room + heed_small_rows(mm);
+    struct heed_panels b = heed_panels_in_place(mm->b, mm->ldb);
+    b.copy = panels;
+    if (mm->transpose_a)
+        mm->kernels->transpose(k, m, mm->a, mm->lda, room, k);
+    if (mm->transpose_b) {
+        mm->kernels->pack(true, n, k, mm->b, mm->ldb, panels);
+        b = heed_panels_packed(panels, k);
+    }
+    b.near = true;
+    mm->kernels->gemm(m, n, k, a, lda, &b, mm->c, mm->ldc, &mm->epilogue);
 }
 
 /* With room for ROOM_FLOATS. Not inlined, so that small products do not set up its frame. */
@@ -392,7 +412,8 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
         epilogue = &scale;
     }
     if (transpose_a == HEED_NO_TRANSPOSE && transpose_b == HEED_NO_TRANSPOSE && alpha != 0.0f &&
-        needs_none(context, workspace) && is_small(m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
+        needs_none(context, workspace) && is_small(false, false, m, n, k, a, lda, b, ldb, c, ldc) &&
+        is_for_one(context, m, n, k)) {
         struct heed_panels panels = heed_panels_in_place(b, ldb);
         panels.copy = room;
         panels.near = true;
@@ -414,5 +435,11 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
                         .c = c,
                         .ldc = ldc,
                         .epilogue = *epilogue};
+    if (alpha != 0.0f && needs_none(context, workspace) &&
+        is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k) &&
+        heed_fits_small(&mm)) {
+        multiply_small(&mm, room);
+        return HEED_OK;
+    }
     return multiply_planned(context, &mm, workspace, room);
 }

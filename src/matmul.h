@@ -34,6 +34,21 @@ static inline size_t heed_whole_lines(size_t floats)
     return heed_scratch_part(floats, sizeof(float)) / sizeof(float);
 }
 
+/* Products whose scratch fits here need no workspace; b of that size by few rows needs no plan either. */
+#define HEED_SMALL_FLOATS 4096
+
+/* Floats of a small a that is turned, beside b's panels or the edge of it; and whether all of that fits. */
+static inline size_t heed_small_rows(const struct matmul *mm)
+{
+    return mm->transpose_a ? heed_pad(heed_times(mm->m, mm->k)) : 0;
+}
+
+static inline bool heed_fits_small(const struct matmul *mm)
+{
+    size_t b_floats = heed_times(mm->k, mm->transpose_b ? heed_pad(mm->n) : HEED_PANEL);
+    return heed_plus(heed_small_rows(mm), b_floats) <= HEED_SMALL_FLOATS;
+}
+
 /* A b in place that is read across: by up to how many rows, whether only from memory, and how. */
 struct heed_reading {
     size_t rows;

@@ -87,7 +87,7 @@ enum heed_turning heed_turned_kind(const struct matmul *mm)
         return HEED_AS_IT_IS;
     if (mm->transpose_b && mm->m > 1 && mm->n >= LEAST_TASK && mm->k >= least_depth(mm))
         return HEED_FEW_ROWS;
-    if (mm->transpose_a && mm->n <= MOST_COLUMNS && mm->m >= LEAST_LONG)
+    if (mm->transpose_a && mm->n <= MOST_COLUMNS && mm->m >= LEAST_LONG && !heed_fits_small(mm))
         return HEED_FEW_COLUMNS;
     return HEED_AS_IT_IS;
 }

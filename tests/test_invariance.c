@@ -1210,11 +1210,11 @@ static void check_forms(const heed_context *context, size_t m, size_t n, size_t 
  * said to read them, by one thread and by several. */
 static void test_turned(const struct heed_kernels *table)
 {
-    static const size_t sizes[][3] = {{1, 16, 16},    {16, 1, 16},    {1, 15, 20},    {1, 256, 512},   {2, 300, 1021},
-                                      {5, 1061, 257}, {8, 256, 512},  {9, 300, 300},  {11, 1593, 129}, {12, 280, 260},
-                                      {23, 300, 257}, {32, 257, 256}, {33, 260, 256}, {64, 1, 16},     {1061, 1, 300},
-                                      {300, 2, 67},   {2593, 5, 40},  {1061, 8, 300}, {300, 15, 67},   {257, 16, 129},
-                                      {1100, 31, 50}, {300, 32, 40},  {64, 3, 513}};
+    static const size_t sizes[][3] = {
+        {1, 16, 16},    {16, 1, 16},     {1, 15, 20},    {1, 256, 512},  {2, 300, 1021}, {5, 1061, 257}, {8, 256, 512},
+        {9, 300, 300},  {11, 1593, 129}, {12, 280, 260}, {23, 300, 257}, {32, 257, 256}, {33, 260, 256}, {64, 1, 16},
+        {1061, 1, 300}, {300, 2, 67},    {2593, 5, 40},  {1061, 8, 300}, {300, 15, 67},  {257, 16, 129}, {1100, 31, 50},
+        {300, 32, 40},  {7, 5, 3},       {33, 24, 40},   {60, 4, 40},    {64, 3, 513}};
     begin("%s every form of products of few rows or columns", table->name);
     for (size_t threads = 1; threads <= 3; threads += 2) {
         heed_context *context = context_on(table, threads);
