@@ -146,6 +146,20 @@ static size_t most_scratch_parts(const struct heed_context *context, const struc
     return most;
 }
 
+/* Vectors may lie side by side or not, as their strides will say. */
+static size_t scratch_of_forms(const struct heed_context *context, const struct matmul *given)
+{
+    size_t most = 0;
+    for (size_t ld = 0; ld < 2; ld++) {
+        struct matmul form = *given;
+        form.lda = form.ldb = form.ldc = ld;
+        heed_turn_vectors(&form);
+        size_t parts = most_scratch_parts(context, &form);
+        most = parts > most ? parts : most;
+    }
+    return most;
+}
+
 static bool fits_room(size_t parts)
 {
     return heed_scratch_total(parts) <= ROOM_FLOATS * sizeof(float);
@@ -175,14 +189,7 @@ heed_status heed_matmul_workspace(const heed_context *context, heed_transpose tr
     bool countable = heed_times(heed_times(m, n), sizeof(float)) <= PTRDIFF_MAX &&
                      heed_times(heed_times(m, k), sizeof(float)) <= PTRDIFF_MAX &&
                      heed_times(heed_times(k, n), sizeof(float)) <= PTRDIFF_MAX;
-    size_t parts = countable ? 0 : SIZE_MAX;
-    for (size_t ld = 0; countable && ld < 2; ld++) {
-        struct matmul form = mm;
-        form.lda = form.ldb = form.ldc = ld; /* vectors side by side or not */
-        heed_turn_vectors(&form);
-        size_t of_form = most_scratch_parts(resolved, &form);
-        parts = of_form > parts ? of_form : parts;
-    }
+    size_t parts = countable ? scratch_of_forms(resolved, &mm) : SIZE_MAX;
     return heed_workspace_answer(fits_room(parts) ? 0 : parts, bytes);
 }
 
