@@ -64,20 +64,22 @@ static void run_share(struct share *share, heed_task *task, void *arg, size_t wo
     }
 }
 
+/* The team is the context's whatever the tasks: libgomp ends the threads that a smaller team leaves out, and the next
+ * larger one has to start others, which takes a hundred microseconds. */
 static void run_openmp(const struct heed_context *context, size_t n_tasks, heed_task *task, void *arg)
 {
     struct share shares[MOST_SHARES];
-    size_t threads = context->threads < n_tasks ? context->threads : n_tasks;
-    size_t n_shares = threads < MOST_SHARES ? threads : MOST_SHARES;
+    size_t workers = context->threads < n_tasks ? context->threads : n_tasks;
+    size_t n_shares = workers < MOST_SHARES ? workers : MOST_SHARES;
     for (size_t s = 0, begin = 0; s < n_shares; s++) {
         atomic_init(&shares[s].next, begin);
         begin += (n_tasks - begin) / (n_shares - s);
         shares[s].end = begin;
     }
-#pragma omp parallel num_threads((int)threads)
+#pragma omp parallel num_threads((int)context->threads)
     {
         size_t worker = (size_t)omp_get_thread_num();
-        for (size_t s = 0; s < n_shares; s++)
+        for (size_t s = 0; worker < workers && s < n_shares; s++)
             run_share(&shares[(worker + s) % n_shares], task, arg, worker);
     }
 }
