@@ -26,6 +26,11 @@ heed_status heed_activation_check(heed_activation activation)
     return HEED_ERR_ENUM;
 }
 
+static double work_of(heed_activation activation)
+{
+    return activation > HEED_ACTIVATION_RELU ? HEED_EXP_WORK : HEED_MOVE_WORK;
+}
+
 static void activate_rows(const void *arg, size_t first, size_t count)
 {
     const struct activate *a = arg;
@@ -56,7 +61,7 @@ heed_status heed_activate(const heed_context *context, heed_activation activatio
                          .write_ahead = waits ? heed_write_ahead(c) : heed_write_far(c, rows, cols, in_place),
                          .src = src,
                          .dst = dst};
-    heed_run_rows(c, rows, cols, activate_rows, &a);
+    heed_run_rows(c, rows, cols, work_of(activation), activate_rows, &a);
     return HEED_OK;
 }
 
@@ -101,6 +106,6 @@ heed_status heed_activate_gated(const heed_context *context, heed_activation act
                       .gate = gate,
                       .up = up,
                       .dst = dst};
-    heed_run_rows(c, rows, cols, gated_rows, &g);
+    heed_run_rows(c, rows, cols, work_of(activation), gated_rows, &g);
     return HEED_OK;
 }

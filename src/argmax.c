@@ -31,7 +31,7 @@ heed_status heed_argmax(const heed_context *context, size_t rows, size_t cols, c
     if (status != HEED_OK || rows == 0)
         return status;
     struct argmax a = {c->kernels, cols, ld, src, index};
-    heed_run_rows(c, rows, cols, argmax_rows, &a);
+    heed_run_rows(c, rows, cols, HEED_MOVE_WORK, argmax_rows, &a);
     return HEED_OK;
 }
 
@@ -71,6 +71,6 @@ heed_status heed_top_k(const heed_context *context, size_t rows, size_t cols, si
     if (status != HEED_OK || rows == 0 || k == 0)
         return status;
     const struct top_k t = {c->kernels, cols, k, ld, ld_values, ld_index, src, values, index};
-    heed_run_rows(c, rows, cols, top_k_rows, &t);
+    heed_run_rows(c, rows, cols, HEED_NORM_WORK, top_k_rows, &t);
     return HEED_OK;
 }

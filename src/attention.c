@@ -889,7 +889,7 @@ static void run_attention(struct attention_run *run)
     lay_out(run);
     double keys = (double)run->first_key[args->batch], dims = (double)(args->head_dim + args->value_dim);
     double mean_keys = keys / (double)args->batch;
-    double work = (double)args->n_heads * (double)a->query_rows * (mean_keys + 1.0) * (dims + HEED_ROW_WORK);
+    double work = (double)args->n_heads * (double)a->query_rows * (mean_keys + 1.0) * (dims + HEED_EXP_WORK);
     size_t heads = args->batch * args->n_kv_heads;
     if (a->loop != HEED_ATTENTION_LOOP_HEADS && !args->cache)
         heed_run(a->context, heads * pack_parts(a), keys * (double)args->n_kv_heads * dims, pack_part, run);

@@ -128,7 +128,7 @@ heed_status heed_embed(const heed_context *context, size_t n, size_t cols, size_
     if (status != HEED_OK || n == 0 || cols == 0)
         return status;
     const struct embedding e = {c->kernels, n_tables, cols, sequences, ld_dst, tables, offsets, dst, NULL};
-    heed_run_rows(c, n, cols, embed_tokens, &e);
+    heed_run_rows(c, n, cols, (double)n_tables * HEED_MOVE_WORK, embed_tokens, &e);
     return HEED_OK;
 }
 
@@ -178,6 +178,6 @@ heed_status heed_embed_layernorm(const heed_context *context, size_t n, size_t c
                                         .inverse = o.inverse_deviation,
                                         .write_ahead = heed_write_ahead(c)};
     const struct embedding e = {c->kernels, n_tables, cols, sequences, ld_sum, tables, offsets, sum, &norm};
-    heed_run_rows(c, n, cols, embed_tokens, &e);
+    heed_run_rows(c, n, cols, (double)n_tables * HEED_MOVE_WORK + HEED_NORM_WORK, embed_tokens, &e);
     return HEED_OK;
 }

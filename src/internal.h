@@ -88,8 +88,14 @@ typedef void heed_task(void *arg, size_t index, size_t worker);
  * than twice that is not worth sharing. */
 #define HEED_LEAST_PARALLEL_WORK 131072
 
-/* Runs every task. work is an estimate in multiply-adds: little work stays on the calling thread. */
+/* Whether so much work, in multiply-adds, is shared; less stays on the calling thread. */
+bool heed_is_shared(const struct heed_context *context, double work);
+
+/* Runs every task. work is an estimate for all of them. */
 void heed_run(const struct heed_context *context, size_t n_tasks, double work, heed_task *task, void *arg);
+
+/* Whether this process is the one that was the first to ask (process.c): the only one with OpenMP's threads. */
+bool heed_is_first_process(void);
 
 /* How many tasks can run at once: scratch is needed for so many workers. */
 size_t heed_workers(const struct heed_context *context);
@@ -97,8 +103,11 @@ size_t heed_workers(const struct heed_context *context);
 /* The same for so many tasks. A host may run few tasks on any of its workers. */
 size_t heed_workers_of(const struct heed_context *context, size_t n_tasks);
 
-/* Multiply-adds that an element of a row kernel (exp, division, memory) is worth. */
-#define HEED_ROW_WORK 8.0
+/* Multiply-adds that take as long as an element of a row kernel that moves or compares it, goes over its row several
+ * times, or takes its exponential. */
+#define HEED_MOVE_WORK 4.0
+#define HEED_NORM_WORK 10.0
+#define HEED_EXP_WORK 18.0
 
 /* ---- sizes ---- */
 

@@ -75,7 +75,7 @@ static void run_norm(const struct heed_context *context, struct norm n)
     n.task.in_order = heed_rows_in_order(context, rows, cols);
     n.task.far = asks_far(&n.task) ? heed_far_ahead(context, rows, cols, heed_times(FAR_PER_L2, context->l2)) : 0;
     if (rows > 0 && cols > 0)
-        heed_run_rows(context, rows, cols, norm_rows, &n);
+        heed_run_rows(context, rows, cols, HEED_NORM_WORK, norm_rows, &n);
 }
 
 static heed_status check_and_run(const struct heed_context *context, struct norm n)

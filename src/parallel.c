@@ -4,7 +4,6 @@
 #include "internal.h"
 
 #include <stdatomic.h>
-#include <unistd.h>
 
 #if HAVE_OPENMP
 #include <omp.h>
@@ -33,18 +32,6 @@ static void run_serial(size_t n_tasks, heed_task *task, void *arg)
 }
 
 #if HAVE_OPENMP
-/* The process whose OpenMP threads this library has used, 0 for none. They do not survive a fork:
- * a child of that process would wait for them for ever. */
-static atomic_long openmp_process;
-
-static bool openmp_is_usable(void)
-{
-    long nobody = 0, self = (long)getpid();
-    if (omp_in_parallel())
-        return false;
-    return atomic_compare_exchange_strong(&openmp_process, &nobody, self) || nobody == self;
-}
-
 /* Tasks start as one run of neighbours for each thread, the same in every call, so that a thread finds
  * its weights in its own cache again; who has finished takes from the others. */
 struct share {
@@ -85,15 +72,20 @@ static void run_openmp(const struct heed_context *context, size_t n_tasks, heed_
 }
 #endif
 
+bool heed_is_shared(const struct heed_context *context, double work)
+{
+    return context->threads > 1 && work >= HEED_LEAST_PARALLEL_WORK;
+}
+
 void heed_run(const struct heed_context *context, size_t n_tasks, double work, heed_task *task, void *arg)
 {
-    if (context->threads > 1 && n_tasks > 1 && work >= HEED_LEAST_PARALLEL_WORK) {
+    if (n_tasks > 1 && heed_is_shared(context, work)) {
         if (context->executor == HEED_EXECUTOR_HOST) {
             context->host.run(context->host.host, n_tasks, task, arg);
             return;
         }
 #if HAVE_OPENMP
-        if (context->executor == HEED_EXECUTOR_OPENMP && openmp_is_usable()) {
+        if (context->executor == HEED_EXECUTOR_OPENMP && !omp_in_parallel() && heed_is_first_process()) {
             run_openmp(context, n_tasks, task, arg);
             return;
         }

@@ -53,6 +53,6 @@ heed_status heed_pool(const heed_context *context, heed_pooling pooling, size_t 
     if (status != HEED_OK || sequences == 0 || cols == 0)
         return status;
     struct pool p = {c->kernels, pooling, offsets, cols, ld_src, ld_dst, src, dst};
-    heed_run_rows(c, sequences, cols * (rows / sequences + 1), pool_sequences, &p);
+    heed_run_rows(c, sequences, cols * (rows / sequences + 1), HEED_MOVE_WORK, pool_sequences, &p);
     return HEED_OK;
 }

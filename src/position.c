@@ -39,6 +39,6 @@ heed_status heed_sinusoidal_positions(const heed_context *context, size_t first,
     if (status != HEED_OK || n == 0 || cols == 0)
         return status;
     struct positions p = {first, cols, ld_dst, heed_log(base), dst};
-    heed_run_rows(c, n, cols, position_rows, &p);
+    heed_run_rows(c, n, cols, HEED_EXP_WORK, position_rows, &p);
     return HEED_OK;
 }

@@ -85,7 +85,7 @@ heed_status heed_rotary_table(const heed_context *context, size_t n, const int32
         return status;
     const struct rotary_table t = {positions,        first,       half,      ld_cosine, ld_sine, heed_log(o.base),
                                    o.position_scale, o.magnitude, o.factors, cosine,    sine};
-    heed_run_rows(c, n, dims, table_rows, &t);
+    heed_run_rows(c, n, dims, HEED_EXP_WORK, table_rows, &t);
     return HEED_OK;
 }
 
@@ -241,6 +241,6 @@ heed_status heed_rotary(const heed_context *context, const heed_rotary_args *arg
     if (status != HEED_OK || empty)
         return status;
     r.kernels = c->kernels;
-    heed_run_rows(c, tokens, heed_times(a->n_heads, a->head_dim), rotate_tokens, &r);
+    heed_run_rows(c, tokens, heed_times(a->n_heads, a->head_dim), HEED_MOVE_WORK, rotate_tokens, &r);
     return HEED_OK;
 }

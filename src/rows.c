@@ -3,7 +3,7 @@
  */
 #include "rows.h"
 
-/* Elements of a block: some microseconds of work, and 64 KiB of input. */
+/* Elements of a block, at most: some microseconds of work, and 64 KiB of input. */
 #define BLOCK_ELEMENTS 16384
 
 /* Rows up to here are close enough together to be read in turn: four are a kilobyte. */
@@ -26,22 +26,23 @@ static void run_block(void *arg, size_t index, size_t worker)
     b->block(b->arg, first, left < b->step ? left : b->step);
 }
 
-/* Rows of a block, whole groups: one block for one worker. */
-static size_t rows_of_block(const struct heed_context *context, size_t rows, size_t cols)
+/* Rows of a block, whole groups of them: one block where one worker does all, else as many for each. */
+static size_t rows_of_block(const struct heed_context *context, size_t rows, size_t cols, double work)
 {
-    size_t step = BLOCK_ELEMENTS / (cols ? cols : 1);
-    if (heed_workers(context) == 1)
+    if (!heed_is_shared(context, work))
         return rows;
-    return step == 0 ? 1 : step < GROUP ? step : step / GROUP * GROUP;
+    size_t workers = heed_workers(context), blocks = heed_ceil_div(heed_times(rows, cols), BLOCK_ELEMENTS);
+    size_t step = heed_ceil_div(rows, heed_times(heed_ceil_div(blocks, workers), workers));
+    return step < GROUP ? step : heed_ceil_div(step, GROUP) * GROUP;
 }
 
-void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols,
+void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols, double work_each,
                    void (*block)(const void *arg, size_t first, size_t count), const void *arg)
 {
-    if (rows == 0)
+    if (rows == 0 || cols == 0)
         return;
-    struct row_blocks blocks = {block, arg, rows, rows_of_block(context, rows, cols)};
-    double work = (double)rows * (double)cols * HEED_ROW_WORK;
+    double work = (double)rows * (double)cols * work_each;
+    struct row_blocks blocks = {block, arg, rows, rows_of_block(context, rows, cols, work)};
     heed_run(context, heed_ceil_div(rows, blocks.step), work, run_block, &blocks);
 }
 

@@ -7,8 +7,8 @@
 #include "internal.h"
 
 /* Runs block(arg, first, count) over all rows, in blocks of so many rows that a call is worth it, for one worker all at
- * once. */
-void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols,
+ * once. An element takes as long as work_each multiply-adds. */
+void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols, double work_each,
                    void (*block)(const void *arg, size_t first, size_t count), const void *arg);
 
 /* Whether rows are to be read in the order of memory, one after the other. */

@@ -76,7 +76,7 @@ static heed_status run_softmax(const heed_context *context, bool logarithm, size
     heed_write(&operands, dst, sizeof *dst, rows, cols, ld_dst, 1);
     status = heed_operands_check(&operands, NULL, 0);
     if (status == HEED_OK && rows > 0 && cols > 0)
-        heed_run_rows(c, rows, cols, softmax_rows, &s);
+        heed_run_rows(c, rows, cols, HEED_EXP_WORK, softmax_rows, &s);
     return status;
 }
 
