@@ -18,9 +18,10 @@
  *            NULL for a context means: the default level, one thread, malloc.
  * Bits       Within a class (heed_level_info.fused) a result does not depend on the level, the
  *            number of threads, the batch, the alignment or the strides, given the default
- *            floating-point environment (round to nearest, subnormals kept). Which NaN comes out
- *            is not promised, only that it is one. 32-bit ARM's NEON always flushes subnormals and
- *            is a class of its own.
+ *            floating-point environment (round to nearest, subnormals kept). In another one the
+ *            threads that share an operator round, and flush, as the one that calls it. Which NaN
+ *            comes out is not promised, only that it is one. 32-bit ARM's NEON always flushes
+ *            subnormals and is a class of its own.
  * Bounds     u = 2^-24, g(n) = n u / (1 - n u). Bounds are per element against exact arithmetic
  *            on the same inputs and hold while nothing overflows or underflows.
  */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Runs a list of independent tasks: serially, on OpenMP's threads or on the host's.
+ * Runs a list of independent tasks: serially, on OpenMP's threads or on the host's. Wherever they run, numbers are
+ * rounded as on the thread that calls.
  */
 #include "internal.h"
+#include "mode.h"
 
 #include <stdatomic.h>
 
@@ -63,14 +65,31 @@ static void run_openmp(const struct heed_context *context, size_t n_tasks, heed_
         begin += (n_tasks - begin) / (n_shares - s);
         shares[s].end = begin;
     }
+    const uint32_t mode = heed_mode();
 #pragma omp parallel num_threads((int)context->threads)
     {
         size_t worker = (size_t)omp_get_thread_num();
+        uint32_t before = heed_mode_take(mode);
         for (size_t s = 0; worker < workers && s < n_shares; s++)
             run_share(&shares[(worker + s) % n_shares], task, arg, worker);
+        heed_mode_take(before);
     }
 }
 #endif
+
+struct host_job {
+    heed_task *task;
+    void *arg;
+    uint32_t mode;
+};
+
+static void run_on_host(void *arg, size_t index, size_t worker)
+{
+    const struct host_job *job = arg;
+    uint32_t before = heed_mode_take(job->mode);
+    job->task(job->arg, index, worker);
+    heed_mode_take(before);
+}
 
 bool heed_is_shared(const struct heed_context *context, double work)
 {
@@ -81,7 +100,8 @@ void heed_run(const struct heed_context *context, size_t n_tasks, double work, h
 {
     if (n_tasks > 1 && heed_is_shared(context, work)) {
         if (context->executor == HEED_EXECUTOR_HOST) {
-            context->host.run(context->host.host, n_tasks, task, arg);
+            struct host_job job = {task, arg, heed_mode()};
+            context->host.run(context->host.host, n_tasks, run_on_host, &job);
             return;
         }
 #if HAVE_OPENMP

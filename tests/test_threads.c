@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * How tasks are shared: each runs once, no two at a time as the same worker, and always on the same threads.
+ * How tasks are shared: each runs once, no two at a time as the same worker, always on the same threads, and rounds as
+ * the caller does.
  */
 #include "check.h"
 
+#include <fenv.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,14 +14,20 @@ enum { MOST_TASKS = 150, TEAM = 4, ROUNDS = 20 };
 
 #define ENOUGH_WORK 1e9
 
-static heed_context *context_of(size_t threads)
+static heed_context *context_with(heed_executor executor, size_t threads, heed_host host)
 {
     heed_context *context = NULL;
     heed_context_options options = HEED_CONTEXT_OPTIONS_INIT;
     options.threads = threads;
-    options.executor = HEED_EXECUTOR_OPENMP;
+    options.executor = executor;
+    options.host = host;
     CHECK(heed_context_create(&context, &options) == HEED_OK);
     return context;
+}
+
+static heed_context *context_of(size_t threads)
+{
+    return context_with(HEED_EXECUTOR_OPENMP, threads, (heed_host){.run = NULL});
 }
 
 /* ---- every task once ---- */
@@ -83,6 +92,90 @@ static void test_team(void)
     heed_context_destroy(context);
 }
 
+/* ---- the caller's rounding ---- */
+
+/* By arithmetic: fegetround may look at other registers than these use. */
+static float one_third(void)
+{
+    volatile float one = 1.0f, three = 3.0f;
+    return one / three;
+}
+
+static void divide(void *arg, size_t index, size_t worker)
+{
+    float *third = arg;
+    (void)worker;
+    third[index] = one_third();
+    usleep(200);
+}
+
+/* Whether the threads round as the caller, who rounds as asked. */
+static void test_rounding(const heed_context *context, int direction)
+{
+    float third[4 * TEAM], alone;
+    size_t same = 0;
+    int usual = fegetround();
+    CHECK(fesetround(direction) == 0);
+    alone = one_third();
+    heed_run(context, 4 * TEAM, ENOUGH_WORK, divide, third);
+    CHECK(fegetround() == direction && fesetround(usual) == 0);
+    for (size_t i = 0; i < 4 * TEAM; i++)
+        same += same_bits(third[i], alone) != 0;
+    check_that(same == 4 * TEAM, "%zu of %d tasks round as the caller in direction %d", same, 4 * TEAM, direction);
+}
+
+/* OpenMP's threads are the program's as well, whose own mode they keep. */
+static void test_left_as_found(const heed_context *context)
+{
+    int usual = fegetround(), changed = 0;
+    float third[4 * TEAM], usual_third = one_third();
+    CHECK(fesetround(FE_DOWNWARD) == 0);
+    heed_run(context, 4 * TEAM, ENOUGH_WORK, divide, third);
+    CHECK(fesetround(usual) == 0);
+#ifdef _OPENMP
+#pragma omp parallel num_threads(TEAM) reduction(+ : changed)
+#endif
+    changed += !same_bits(one_third(), usual_third);
+    CHECK(changed == 0);
+}
+
+/* A host with a thread of its own that rounds down, and must not notice that tasks round otherwise. */
+struct host_call {
+    size_t n_tasks;
+    heed_task *task;
+    void *arg;
+    int ok;
+};
+
+static void *host_thread(void *arg)
+{
+    struct host_call *call = arg;
+    call->ok = fesetround(FE_DOWNWARD) == 0;
+    float third = one_third();
+    for (size_t i = 0; i < call->n_tasks; i++)
+        call->task(call->arg, i, 0);
+    call->ok &= same_bits(one_third(), third);
+    return NULL;
+}
+
+static void run_on_thread(void *host, size_t n_tasks, heed_task *task, void *arg)
+{
+    struct host_call call = {n_tasks, task, arg, 0};
+    pthread_t thread;
+    (void)host;
+    CHECK(pthread_create(&thread, NULL, host_thread, &call) == 0);
+    CHECK(pthread_join(thread, NULL) == 0 && call.ok);
+}
+
+static void test_modes(heed_context *context)
+{
+    static const int directions[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TONEAREST};
+    for (size_t d = 0; d < sizeof directions / sizeof *directions; d++)
+        test_rounding(context, directions[d]);
+    test_left_as_found(context);
+    heed_context_destroy(context);
+}
+
 int main(void)
 {
     static const size_t threads[] = {1, 2, 3, 7, 66};
@@ -95,5 +188,11 @@ int main(void)
             test_tasks(threads[t], n);
         end();
     }
+    begin("OpenMP's threads round as the caller");
+    test_modes(context_of(TEAM));
+    end();
+    begin("the host's threads round as the caller");
+    test_modes(context_with(HEED_EXECUTOR_HOST, 2, (heed_host){.run = run_on_thread}));
+    end();
     return finish();
 }
