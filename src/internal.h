@@ -273,8 +273,8 @@ size_t heed_split_depth(size_t k);
 /* Columns of a tile where m rows are multiplied, in whole panels; m >= 1. Narrow: by a b in place, or a gated one. */
 size_t heed_sliver(const struct heed_kernels *kernels, size_t m, bool narrow);
 
-/* Cuts for the context's workers. On entry cut->rows are the most that a task may have, and cut->sliver, the least that
- * is worth a task, is what heed_sliver says. */
+/* Cuts for the context's workers. On entry cut->rows are the most that a task may have, and cut->sliver columns are
+ * worth a task. */
 void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows,
               struct heed_cut *cut);
 void heed_cut_block(const struct heed_cut *cut, size_t index, size_t m, size_t n, size_t *i, size_t *j, size_t *rows,

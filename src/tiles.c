@@ -181,6 +181,17 @@ static size_t block_rows(const struct heed_context *context, size_t m, size_t de
                                 : heed_ceil_div(heed_ceil_div(m, heed_ceil_div(m, most)), kernels->mr) * kernels->mr;
 }
 
+/* Columns that are worth a task: a tile's, or fewer where few rows have fewer tiles than there are workers. Two panels
+ * of one row, whose chains wait for one another, read as fast as the second cache gives. */
+static size_t least_columns(const struct heed_context *context, const struct heed_product *product, size_t sliver)
+{
+    size_t least = product->m == 1 ? 2 * HEED_PANEL : HEED_PANEL;
+    size_t each = product->n / heed_workers(context) / HEED_PANEL * HEED_PANEL;
+    if (product->m > LEAST_ROWS || each >= sliver)
+        return sliver;
+    return each > least ? each : least < sliver ? least : sliver;
+}
+
 /* Too small to be cut or shared, so that the plan would take a good part of the time. */
 static bool is_small(const struct heed_product *product)
 {
@@ -224,6 +235,7 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
     plan.cut.rows = product->m;
     if (product->n > plan.cut.sliver)
         plan.cut.rows = block_rows(context, product->m, plan.cut.depth);
+    plan.cut.sliver = least_columns(context, product, plan.cut.sliver);
     heed_cut(context, product->m, product->n, product->k, LEAST_ROWS, &plan.cut);
     double share = ((double)product->n * (double)panels_per_column(product) / (double)heed_workers(context) +
                     (double)plan.cut.rows) *
