@@ -273,10 +273,18 @@ size_t heed_split_depth(size_t k);
 /* Columns of a tile where m rows are multiplied, in whole panels; m >= 1. Narrow: by a b in place, or a gated one. */
 size_t heed_sliver(const struct heed_kernels *kernels, size_t m, bool narrow);
 
+/* Columns that are worth a task: the usual number, or fewer where so many would leave workers without. */
+size_t heed_task_cols(const struct heed_context *context, size_t n, size_t usual, size_t least);
+
 /* Cuts for the context's workers. On entry cut->rows are the most that a task may have, and cut->sliver columns are
  * worth a task. */
 void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows,
               struct heed_cut *cut);
+
+/* The same where each task has to turn its rows of a and to pack its columns of b: a task for each worker. */
+void heed_cut_turned(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows,
+                     struct heed_cut *cut);
+
 void heed_cut_block(const struct heed_cut *cut, size_t index, size_t m, size_t n, size_t *i, size_t *j, size_t *rows,
                     size_t *cols);
 

@@ -29,6 +29,7 @@
  * anyway. It may lie in the last cache, out of which others may have driven it, from three times the second one on. */
 #define ACROSS_ROWS 64
 #define ACROSS_COLS 1024
+#define LEAST_ACROSS_COLS 256
 #define ACROSS_PER_L2 3
 
 /* Up to how many rows; whether they gain only where b comes from memory, in part at least, as two to four do, and those
@@ -69,6 +70,11 @@ const struct heed_reading *heed_find_reading(const struct heed_context *context,
     return bytes >= least ? reading : NULL;
 }
 
+size_t heed_across_cols(const struct heed_context *context, size_t cols)
+{
+    return heed_task_cols(context, cols, ACROSS_COLS, LEAST_ACROSS_COLS);
+}
+
 void heed_read_across(size_t ahead, struct heed_panels *b)
 {
     b->across = ahead;
@@ -95,15 +101,17 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     mm->cut.depth = mm->epilogue.beta == 0.0f ? heed_split_depth(mm->k) : mm->k;
     mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
     mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, !mm->packs);
+    if (!mm->packs)
+        mm->cut.sliver = heed_task_cols(context, mm->n, mm->cut.sliver, HEED_LEAST_TASK);
     const struct heed_reading *reading = NULL;
     if (!mm->packs && mm->epilogue.beta == 0.0f)
         reading = heed_find_reading(context, mm->m, mm->n, mm->k);
     mm->across = reading ? reading->ahead : 0;
     if (reading) {
         mm->cut.depth = mm->k < reading->depth ? mm->k : reading->depth;
-        mm->cut.sliver = ACROSS_COLS; /* the least columns of a task */
+        mm->cut.sliver = heed_across_cols(context, mm->n);
     }
-    heed_cut(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
+    (mm->transpose_a ? heed_cut_turned : heed_cut)(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;
     size_t rows = l2_rows / 4 / mr * mr;
     mm->block_rows = rows < LEAST_ROWS * 2 ? LEAST_ROWS * 2 / mr * mr : rows;

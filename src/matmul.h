@@ -49,6 +49,9 @@ static inline bool heed_fits_small(const struct matmul *mm)
     return heed_plus(heed_small_rows(mm), b_floats) <= HEED_SMALL_FLOATS;
 }
 
+/* The least columns of a b in place, or rows of a transposed one, for a task. */
+#define HEED_LEAST_TASK 64
+
 /* A b in place that is read across: by up to how many rows, whether only from memory, and how. */
 struct heed_reading {
     size_t rows;
@@ -60,6 +63,9 @@ struct heed_reading {
 const struct heed_reading *heed_find_reading(const struct heed_context *context, size_t rows, size_t cols,
                                              size_t depth);
 void heed_read_across(size_t ahead, struct heed_panels *b);
+
+/* Columns of such a b that are worth a task. */
+size_t heed_across_cols(const struct heed_context *context, size_t cols);
 
 /* A vector is a row and a column: by it a transposed matrix is one as it lies, wherever its elements are side by side.
  * Needs sizes that multiply without overflow. */

@@ -7,6 +7,10 @@
 /* Rows of a task at least. */
 #define LEAST_ROWS 24
 
+/* Columns of a task at least, where a tile has more. The chains of one row wait for one another, but with two panels
+ * they are as fast as the second cache. */
+#define LEAST_COLS_OF_ONE ((size_t)2 * HEED_PANEL)
+
 /* Multiply-adds of a task that make its start and end negligible: some microseconds. */
 #define TASK_WORK 262144.0
 
@@ -36,6 +40,13 @@ size_t heed_sliver(const struct heed_kernels *kernels, size_t m, bool narrow)
 {
     size_t tiles = heed_row_tiles(m, narrow ? kernels->narrow_mr : kernels->mr, kernels->tallest, kernels->tile_cols);
     return heed_pad(kernels->tile_cols[heed_ceil_div(m, tiles) - 1]);
+}
+
+size_t heed_task_cols(const struct heed_context *context, size_t n, size_t usual, size_t least)
+{
+    size_t each = n / heed_workers(context) / HEED_PANEL * HEED_PANEL;
+    each = each > least ? each : least;
+    return each < usual ? each : usual;
 }
 
 /* Blocks of rows. More than give every worker something to do, so that who has finished may help others, only of four
@@ -69,6 +80,18 @@ static size_t column_blocks(size_t m, size_t n, size_t k, size_t least_rows, siz
     return parts > workers ? parts / workers * workers : parts;
 }
 
+static void count_tasks(size_t m, size_t n, struct heed_cut *cut)
+{
+    cut->row_blocks = heed_ceil_div(m, cut->rows);
+    cut->tasks = heed_times(cut->row_blocks, heed_ceil_div(n, cut->cols));
+}
+
+/* Rows of so many even blocks, whole tiles of them. */
+static size_t even_rows(size_t m, size_t blocks, size_t mr)
+{
+    return heed_ceil_div(heed_ceil_div(m, blocks), mr) * mr;
+}
+
 /* Columns first, so that each worker reads its own part of b, and that part only; then rows. */
 void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows, struct heed_cut *cut)
 {
@@ -81,11 +104,45 @@ void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, 
         cut->cols = heed_pad(heed_ceil_div(n, column_blocks(m, n, k, least_rows, cut->sliver, target, workers)));
         size_t blocks = heed_ceil_div(n, cut->cols);
         blocks = row_blocks(m, least_rows, heed_ceil_div(target, blocks), heed_ceil_div(workers, blocks));
-        size_t rows = heed_ceil_div(heed_ceil_div(m, blocks), mr) * mr;
+        size_t rows = even_rows(m, blocks, mr);
         cut->rows = rows < cut->rows ? rows : cut->rows;
     }
-    cut->row_blocks = heed_ceil_div(m, cut->rows);
-    cut->tasks = heed_times(cut->row_blocks, heed_ceil_div(n, cut->cols));
+    count_tasks(m, n, cut);
+}
+
+/* An element of a takes so many times as long to turn as one of b to pack. */
+#define TURNING_PER_PACKING 2.0
+
+/* Blocks of rows, and as many of columns as give each worker one: those for which the least is turned and packed. 0 if
+ * none of them are worth a task. */
+static size_t balanced_rows(size_t m, size_t n, size_t least_rows, size_t sliver, size_t workers)
+{
+    size_t best = 0;
+    double least = 0.0;
+    for (size_t rows = 1; rows <= workers && rows <= m / least_rows; rows++) {
+        size_t cols = workers / rows;
+        double effort = (double)rows * (double)n + TURNING_PER_PACKING * (double)cols * (double)m;
+        if (workers % rows != 0 || heed_times(cols, sliver) > n || (best > 0 && effort >= least))
+            continue;
+        best = rows;
+        least = effort;
+    }
+    return best;
+}
+
+void heed_cut_turned(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows,
+                     struct heed_cut *cut)
+{
+    size_t workers = heed_workers(context), blocks = balanced_rows(m, n, least_rows, cut->sliver, workers);
+    if (blocks == 0) {
+        heed_cut(context, m, n, k, least_rows, cut);
+        return;
+    }
+    cut->cols = heed_pad(heed_ceil_div(n, workers / blocks));
+    size_t passes = heed_ceil_div(heed_ceil_div(m, blocks), cut->rows);
+    size_t rows = even_rows(m, blocks * passes, context->kernels->mr);
+    cut->rows = rows < cut->rows ? rows : cut->rows;
+    count_tasks(m, n, cut);
 }
 
 void heed_cut_block(const struct heed_cut *cut, size_t index, size_t m, size_t n, size_t *i, size_t *j, size_t *rows,
@@ -177,19 +234,7 @@ static size_t block_rows(const struct heed_context *context, size_t m, size_t de
     const struct heed_kernels *kernels = context->kernels;
     size_t most = context->l2 / 4 / sizeof(float) / depth;
     most = most < 4 * LEAST_ROWS ? 4 * LEAST_ROWS : most;
-    return m <= most + most / 4 ? m
-                                : heed_ceil_div(heed_ceil_div(m, heed_ceil_div(m, most)), kernels->mr) * kernels->mr;
-}
-
-/* Columns that are worth a task: a tile's, or fewer where few rows have fewer tiles than there are workers. Two panels
- * of one row, whose chains wait for one another, read as fast as the second cache gives. */
-static size_t least_columns(const struct heed_context *context, const struct heed_product *product, size_t sliver)
-{
-    size_t least = product->m == 1 ? 2 * HEED_PANEL : HEED_PANEL;
-    size_t each = product->n / heed_workers(context) / HEED_PANEL * HEED_PANEL;
-    if (product->m > LEAST_ROWS || each >= sliver)
-        return sliver;
-    return each > least ? each : least < sliver ? least : sliver;
+    return m <= most + most / 4 ? m : even_rows(m, heed_ceil_div(m, most), kernels->mr);
 }
 
 /* Too small to be cut or shared, so that the plan would take a good part of the time. */
@@ -235,7 +280,9 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
     plan.cut.rows = product->m;
     if (product->n > plan.cut.sliver)
         plan.cut.rows = block_rows(context, product->m, plan.cut.depth);
-    plan.cut.sliver = least_columns(context, product, plan.cut.sliver);
+    if (product->m <= LEAST_ROWS)
+        plan.cut.sliver =
+            heed_task_cols(context, product->n, plan.cut.sliver, product->m == 1 ? LEAST_COLS_OF_ONE : HEED_PANEL);
     heed_cut(context, product->m, product->n, product->k, LEAST_ROWS, &plan.cut);
     double share = ((double)product->n * (double)panels_per_column(product) / (double)heed_workers(context) +
                     (double)plan.cut.rows) *

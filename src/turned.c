@@ -9,10 +9,10 @@
 /* Few columns: rows that leave no copy of a matrix in place. */
 #define MOST_COLUMNS (HEED_COPIED_ROWS - 1)
 
-/* The least of the longer side, and of k, that are worth it, and of the longer side the least of a task. */
+/* The least of the longer side, and of k, that are worth it, and of the longer side what is worth a task. */
 #define LEAST_LONG 64
 #define LEAST_DEPTH 16
-#define LEAST_TASK 256
+#define TASK 256
 
 /* Steps from which on transposing rows of b several times is less than packing them once. */
 #define GROUPS_DEPTH 256
@@ -85,7 +85,7 @@ enum heed_turning heed_turned_kind(const struct matmul *mm)
 {
     if (mm->epilogue.kind != HEED_EPILOGUE_STORE || mm->kernels->few_cols == 0 || mm->k < LEAST_DEPTH)
         return HEED_AS_IT_IS;
-    if (mm->transpose_b && mm->m > 1 && mm->n >= LEAST_TASK && mm->k >= least_depth(mm))
+    if (mm->transpose_b && mm->m > 1 && mm->n >= TASK && mm->k >= least_depth(mm))
         return HEED_FEW_ROWS;
     if (mm->transpose_a && mm->n <= MOST_COLUMNS && mm->m >= LEAST_LONG && !heed_fits_small(mm))
         return HEED_FEW_COLUMNS;
@@ -97,11 +97,12 @@ void heed_turned_plan(const struct heed_context *context, struct matmul *mm)
     bool few_rows = mm->turned == HEED_FEW_ROWS;
     size_t few = few_rows ? mm->m : mm->n, longer = few_rows ? mm->n : mm->m;
     bool lies = few_rows ? mm->transpose_a : mm->transpose_b;
+    const struct heed_reading *reading = few_rows ? NULL : heed_find_reading(context, few, longer, mm->k);
     mm->cut.rows = few;
-    mm->cut.sliver = LEAST_TASK;
+    mm->cut.sliver =
+        reading ? heed_across_cols(context, longer) : heed_task_cols(context, longer, TASK, HEED_LEAST_TASK);
     heed_cut(context, few, longer, mm->k, few, &mm->cut);
     size_t l2_floats = context->l2 / sizeof(float) / PER_L2, panels = l2_floats / mm->k / HEED_PANEL;
-    const struct heed_reading *reading = few_rows ? NULL : heed_find_reading(context, few, mm->cut.cols, mm->k);
     mm->across = reading ? reading->ahead : 0;
     mm->cut.depth = reading && reading->depth < mm->k ? reading->depth : mm->k;
     mm->block = BLOCK;
