@@ -47,6 +47,9 @@ static const char help[] =
     "  --random N       N random shapes instead\n"
     "  --seed S         of the random shapes (default 1)\n"
     "  --threads LIST   default: 1 and as many as there are CPUs\n"
+    "  --in-turn        the tasks of all threads one after the other: when the last thread would be done if each had\n"
+    "                   a CPU, without what a region costs and what they take from one another. Limits are those of\n"
+    "                   one thread, and heed takes part alone\n"
     "  --isa LIST       of heed and of the limits, or \"all\" (default: heed's choice)\n"
     "  --impl LIST      of heed, unfused, openblas, blis, mkl, onednn, xnnpack, torch, onnxruntime. Default: all\n"
     "                   that are installed, the others only with heed's default --isa: they choose their own\n"
@@ -159,8 +162,6 @@ static bool add_threads(struct options *o, const char *option, const char *text)
     unsigned long long count;
     if (!parse_count(text, text + strlen(text), THREADS_MAX, &count) || count == 0)
         return bad(option, text, "expected numbers from 1 to 65536");
-    if (count > 1 && !heed_has_openmp())
-        return bad(option, text, "this build has no OpenMP, so only 1 will do");
     size_t *threads = memory_grow(o->threads, &o->thread_capacity, o->n_threads + 1, sizeof *threads);
     if (!threads)
         return false;
@@ -322,7 +323,7 @@ static bool complete(struct options *o)
         !add_random_shapes(o))
         return false;
     if (o->plan.impls == 0)
-        o->plan.impls = IMPL_ALL;
+        o->plan.impls = o->plan.in_turn ? IMPL_OWN : IMPL_ALL;
     o->plan.shapes = o->shapes;
     o->plan.n_shapes = o->n_shapes;
     o->plan.threads = o->threads;
@@ -340,6 +341,7 @@ enum {
     OPTION_RANDOM,
     OPTION_SEED,
     OPTION_THREADS,
+    OPTION_IN_TURN,
     OPTION_ISA,
     OPTION_IMPL,
     OPTION_LIBRARY,
@@ -352,21 +354,15 @@ enum {
     OPTION_VERSION
 };
 
-static const struct option long_options[] = {{"shape", required_argument, NULL, OPTION_SHAPE},
-                                             {"random", required_argument, NULL, OPTION_RANDOM},
-                                             {"seed", required_argument, NULL, OPTION_SEED},
-                                             {"threads", required_argument, NULL, OPTION_THREADS},
-                                             {"isa", required_argument, NULL, OPTION_ISA},
-                                             {"impl", required_argument, NULL, OPTION_IMPL},
-                                             {"library", required_argument, NULL, OPTION_LIBRARY},
-                                             {"loop", required_argument, NULL, OPTION_LOOP},
-                                             {"python", required_argument, NULL, OPTION_PYTHON},
-                                             {"seconds", required_argument, NULL, OPTION_SECONDS},
-                                             {"worst", required_argument, NULL, OPTION_WORST},
-                                             {"csv", required_argument, NULL, OPTION_CSV},
-                                             {"help", no_argument, NULL, OPTION_HELP},
-                                             {"version", no_argument, NULL, OPTION_VERSION},
-                                             {NULL, 0, NULL, 0}};
+static const struct option long_options[] = {
+    {"shape", required_argument, NULL, OPTION_SHAPE},     {"random", required_argument, NULL, OPTION_RANDOM},
+    {"seed", required_argument, NULL, OPTION_SEED},       {"threads", required_argument, NULL, OPTION_THREADS},
+    {"in-turn", no_argument, NULL, OPTION_IN_TURN},       {"isa", required_argument, NULL, OPTION_ISA},
+    {"impl", required_argument, NULL, OPTION_IMPL},       {"library", required_argument, NULL, OPTION_LIBRARY},
+    {"loop", required_argument, NULL, OPTION_LOOP},       {"python", required_argument, NULL, OPTION_PYTHON},
+    {"seconds", required_argument, NULL, OPTION_SECONDS}, {"worst", required_argument, NULL, OPTION_WORST},
+    {"csv", required_argument, NULL, OPTION_CSV},         {"help", no_argument, NULL, OPTION_HELP},
+    {"version", no_argument, NULL, OPTION_VERSION},       {NULL, 0, NULL, 0}};
 
 static bool set_option(struct options *o, int option, char *value)
 {
@@ -379,6 +375,9 @@ static bool set_option(struct options *o, int option, char *value)
         return set_seed(o, value);
     case OPTION_THREADS:
         return parse_list(o, "--threads", value, add_threads);
+    case OPTION_IN_TURN:
+        o->plan.in_turn = true;
+        return true;
     case OPTION_ISA:
         return parse_list(o, "--isa", value, add_isa);
     case OPTION_IMPL:
@@ -415,6 +414,21 @@ static bool choose_suite(struct options *o, int argc, char **argv)
     return o->plan.suite != NULL;
 }
 
+/* Threads that run, or whose tasks take turns. */
+static bool check_threads(const struct options *o)
+{
+    if (o->plan.in_turn && (o->plan.suite->kind == SUITE_PEAK || o->plan.impls & ~IMPL_OWN)) {
+        diag_print("--in-turn is for heed and unfused alone");
+        return false;
+    }
+    for (size_t t = 0; t < o->n_threads; t++)
+        if (o->threads[t] > 1 && !o->plan.in_turn && !heed_has_openmp()) {
+            diag_print("--threads %zu: this build has no OpenMP, so only 1 will do", o->threads[t]);
+            return false;
+        }
+    return true;
+}
+
 /* Options that do not go together. */
 static bool check_together(const struct options *o)
 {
@@ -435,7 +449,7 @@ static bool check_together(const struct options *o)
         diag_print("--loop is for attention and decode");
         return false;
     }
-    return true;
+    return check_threads(o);
 }
 
 /* -1: go on. */
@@ -469,6 +483,8 @@ static void announce(const struct options *o)
     report_comment("heed %s, %s: %s", heed_version(), o->plan.suite->name, o->plan.suite->description);
     report_comment("caches: L1 %zu KiB, L2 %zu KiB, L3 %zu KiB", limits_cache_bytes(LEVEL_L1) / 1024,
                    limits_cache_bytes(LEVEL_L2) / 1024, limits_cache_bytes(LEVEL_L3) / 1024);
+    if (o->plan.in_turn)
+        report_comment("tasks in turn on one thread; percent of what one thread can do");
     if (o->plan.loop != HEED_ATTENTION_LOOP_AUTO)
         report_comment("heed's attention loop: %s, where suite, shape and threads allow it", o->loop);
 }

@@ -9,6 +9,7 @@
 #include "impl.h"
 #include "limits.h"
 #include "timing.h"
+#include "turns.h"
 
 #include <heed.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ struct setting {
     const struct plan *plan;
     const char *isa;
     size_t threads;
+    size_t running; /* of these, at once */
     impl_set impls;
     heed_context *context;
     const struct loops *loops;
@@ -39,10 +41,11 @@ struct contest {
 static double sample_calls(void *arg, size_t calls)
 {
     const struct impl *impl = arg;
+    turns_saved();
     double begin = timing_now();
     for (size_t i = 0; i < calls; i++)
         impl->call(impl->state);
-    return timing_now() - begin;
+    return timing_now() - begin - turns_saved();
 }
 
 /* What computes something else is not worth timing. */
@@ -108,7 +111,7 @@ static bool time_impls(struct contest *c, struct setting *setting, struct report
     struct limit limit;
     struct timed timed[1 + N_LIBRARIES_MOST];
     const struct problem *p = &c->problem;
-    if (!limit_init_binding(&limit, p->memory, setting->loops, setting->threads, p->flops, p->bytes))
+    if (!limit_init_binding(&limit, p->memory, setting->loops, setting->running, p->flops, p->bytes))
         return false;
     if (p->suite->kind == SUITE_ROWS && limit.kind == LIMIT_FMA) {
         limit.name = "instructions";
@@ -119,7 +122,7 @@ static bool time_impls(struct contest *c, struct setting *setting, struct report
         timed[i + 1] =
             (struct timed){.sample = c->impls[i].sample, .arg = &c->impls[i], .pool = c->impls[i].library->pool};
     struct timing timing = {.budget = setting->plan->seconds,
-                            .pools = setting->threads > 1,
+                            .pools = setting->running > 1,
                             .nominal = limit.kind == LIMIT_FMA ? setting->nominal : 0.0};
     bool done = timing_interleave(&timing, timed, c->count + 1) && report_impls(c, &limit, timed, report);
     if (done && limit.kind == LIMIT_FMA)
@@ -215,6 +218,11 @@ static bool make_context(struct setting *setting)
     heed_context_options options = HEED_CONTEXT_OPTIONS_INIT;
     options.level = setting->isa;
     options.threads = setting->threads;
+    if (setting->plan->in_turn) {
+        options.executor = HEED_EXECUTOR_HOST;
+        if (!turns_open(setting->threads, &options.host))
+            return false;
+    }
     heed_status status = heed_context_create(&setting->context, &options);
     if (status != HEED_OK)
         diag_print("heed: %s", heed_status_string(status));
@@ -242,6 +250,7 @@ static bool run_setting(struct setting *setting, struct report *report)
         return false;
     bool done = run_shapes(setting, report);
     heed_context_destroy(setting->context);
+    turns_close();
     return done;
 }
 
@@ -279,6 +288,7 @@ static bool run_settings(const struct plan *plan, struct report *report)
         for (size_t t = 0; t < plan->n_threads; t++) {
             struct setting setting = {
                 .plan = plan, .isa = plan->isas[i], .threads = plan->threads[t], .impls = plan->impls, .done = done};
+            setting.running = plan->in_turn ? 1 : setting.threads;
             if (!run_setting(&setting, report))
                 return false;
             done = setting.done;

@@ -30,6 +30,7 @@ struct plan {
     const char *const *paths; /* of each library, or NULL */
     double seconds;           /* for a shape */
     heed_attention_loop loop;
+    bool in_turn; /* the tasks of all threads run on one */
 };
 
 /* Runs the plan. false after a message. */

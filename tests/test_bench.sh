@@ -118,6 +118,11 @@ for suite in attention decode; do
     run $suite "" --threads 1 --impl heed,unfused "$@" --shape 2x4x9x5x8+causal+window2
     expect "masks as arguments give what they give in one tensor" has_rows 14
 done
+run linear 96x256x256 --in-turn --threads 1,4 --impl heed
+expect "four threads in turn would be faster than one" \
+    awk -F, 'NR > 1 { seconds[$4] = $6 } END { exit !(seconds[4] > 0 && seconds[4] < 0.6 * seconds[1]) }' "$csv"
+run attention 2x4/2x9x9x16+causal --in-turn --threads 3
+expect "in turn, heed and its unfused form are alone" has_rows 2
 for loop in heads rows keys; do
     run attention 2x4/2x9x600x16+causal --impl heed,unfused --loop $loop
     expect "a forced loop is in the output" grep -q "^# heed's attention loop: $loop" "$out"
@@ -226,6 +231,8 @@ refuse 'no level has that name' matmul --isa nonsense
 refuse 'expected one of heed' matmul --impl nonsense
 refuse 'expected one of heed' matmul --library nonsense=x
 refuse 'expected NAME=PATH' matmul --library onednn
+refuse 'for heed and unfused alone' matmul --in-turn --impl onednn
+refuse 'for heed and unfused alone' peak --in-turn
 refuse 'expected a number' matmul --seconds 0
 refuse 'expected a number' matmul --seconds nan
 refuse 'expected a number' matmul --random 0
