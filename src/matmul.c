@@ -45,8 +45,9 @@ static const struct heed_reading across[] = {
 /* Rows of b so many floats apart share few sets of the second cache: read once, and copied for the other tiles. */
 #define CROWDED_STRIDE 4096
 
-/* Rows that a task has at least. */
-#define LEAST_ROWS 48
+/* Rows that a task has at least: more where it packs b. */
+#define LEAST_ROWS 24
+#define LEAST_PACKED_ROWS 48
 
 /* Columns of b for a packed block: half of L2. Where a is larger than that by far, so that all of it comes from beyond
  * with every block, fewer and larger blocks are better: L1 is asked for b early enough for the last cache as well. */
@@ -111,10 +112,11 @@ static void plan(const struct heed_context *context, struct matmul *mm)
         mm->cut.depth = mm->k < reading->depth ? mm->k : reading->depth;
         mm->cut.sliver = heed_across_cols(context, mm->n);
     }
-    (mm->transpose_a ? heed_cut_turned : heed_cut)(context, mm->m, mm->n, mm->k, LEAST_ROWS, &mm->cut);
+    (mm->transpose_a ? heed_cut_turned : heed_cut)(context, mm->m, mm->n, mm->k,
+                                                   mm->packs ? LEAST_PACKED_ROWS : LEAST_ROWS, &mm->cut);
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;
     size_t rows = l2_rows / 4 / mr * mr;
-    mm->block_rows = rows < LEAST_ROWS * 2 ? LEAST_ROWS * 2 / mr * mr : rows;
+    mm->block_rows = rows < LEAST_PACKED_ROWS * 2 ? LEAST_PACKED_ROWS * 2 / mr * mr : rows;
     size_t most = most_packed(context, mm, l2_rows);
     mm->uncopied = is_uncopied(context, mm);
     mm->block = heed_pad(heed_ceil_div(mm->cut.cols, heed_ceil_div(mm->cut.cols, most)));
@@ -128,12 +130,19 @@ static void plan(const struct heed_context *context, struct matmul *mm)
         heed_whole_lines(heed_plus(mm->packed_floats, mm->transpose_a ? heed_times(mm->cut.rows, mm->cut.depth) : 0));
 }
 
+/* Multiply-adds. */
+static double work_of(const struct matmul *mm)
+{
+    return (double)mm->m * (double)mm->n * (double)mm->k;
+}
+
 /* Bytes of scratch, as planned. */
 static size_t scratch_parts(const struct heed_context *context, const struct matmul *mm)
 {
     if (mm->m == 0 || mm->n == 0 || mm->k == 0)
         return 0;
-    return heed_scratch_part(heed_times(heed_workers_of(context, mm->cut.tasks), mm->worker_floats), sizeof(float));
+    size_t workers = heed_is_shared(context, work_of(mm)) ? heed_workers_of(context, mm->cut.tasks) : 1;
+    return heed_scratch_part(heed_times(workers, mm->worker_floats), sizeof(float));
 }
 
 /* A workspace serves every alpha and beta, of which some do not let k be split (fewer columns of a longer k), or c be
@@ -289,7 +298,8 @@ static void scale_only(const struct matmul *mm)
     mm->kernels->gemm(mm->m, mm->n, 0, heed_nothing, 0, &nothing, mm->c, mm->ldc, &mm->epilogue);
 }
 
-/* Whether a small product, whose sizes multiply without overflow, is left to one thread. */
+/* Whether a small product, whose sizes multiply without overflow, is left to one thread. It then needs no workspace:
+ * what it takes fits the stack. */
 static bool is_for_one(const struct heed_context *context, size_t m, size_t n, size_t k)
 {
     return !context || context->threads == 1 || m * n * k < HEED_LEAST_PARALLEL_WORK;
@@ -389,16 +399,9 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     if (mm->k == 0)
         scale_only(mm);
     else
-        heed_run(context, mm->cut.tasks, (double)m * (double)n * (double)k,
-                 mm->turned == HEED_AS_IT_IS ? run_task : heed_turned_task, mm);
+        heed_run(context, mm->cut.tasks, work_of(mm), mm->turned == HEED_AS_IT_IS ? run_task : heed_turned_task, mm);
     heed_scratch_close(&scratch);
     return HEED_OK;
-}
-
-/* Whether a workspace is none that has to be checked: what is small fits the stack, but for several workers. */
-static bool needs_none(const heed_context *context, const heed_workspace *workspace)
-{
-    return !workspace || (context && context->threads == 1);
 }
 
 /* The kernels of a context, without the copy that NULL stands for: it would take as long as a small product. */
@@ -427,8 +430,7 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
         epilogue = &scale;
     }
     if (transpose_a == HEED_NO_TRANSPOSE && transpose_b == HEED_NO_TRANSPOSE && alpha != 0.0f &&
-        needs_none(context, workspace) && is_small(false, false, m, n, k, a, lda, b, ldb, c, ldc) &&
-        is_for_one(context, m, n, k)) {
+        is_small(false, false, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
         struct heed_panels panels = heed_panels_in_place(b, ldb);
         panels.copy = room;
         panels.near = true;
@@ -450,9 +452,8 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
                         .c = c,
                         .ldc = ldc,
                         .epilogue = *epilogue};
-    if (alpha != 0.0f && needs_none(context, workspace) &&
-        is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k) &&
-        heed_fits_small(&mm)) {
+    if (alpha != 0.0f && is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) &&
+        is_for_one(context, m, n, k) && heed_fits_small(&mm)) {
         multiply_small(&mm, room);
         return HEED_OK;
     }

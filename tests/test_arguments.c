@@ -178,18 +178,25 @@ static void test_matmul(void)
     end();
 
     begin("heed_matmul's small products need no workspace");
-    static const size_t sizes[][3] = {{5, 6, 7},     {64, 64, 64}, {256, 1, 256},
-                                      {31, 512, 16}, {1, 32, 256}, {40, 80, 50}};
-    heed_context_options single = HEED_CONTEXT_OPTIONS_INIT;
-    heed_context *one = NULL;
-    single.threads = 1;
-    CHECK(heed_context_create(&one, &single) == HEED_OK);
+    static const size_t sizes[][3] = {{5, 6, 7},    {4, 4, 64},    {256, 1, 256}, {31, 256, 16},
+                                      {64, 64, 64}, {31, 512, 16}, {1, 32, 256},  {40, 80, 50}};
+    enum { FOR_ONE = 4 }; /* as many are left to one thread */
+    heed_context_options options = HEED_CONTEXT_OPTIONS_INIT;
+    heed_context *one = NULL, *many = NULL;
+    options.threads = 1;
+    CHECK(heed_context_create(&one, &options) == HEED_OK);
+    options.threads = 64;
+    CHECK(heed_context_create(&many, &options) == HEED_OK);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        bytes = 1;
+        size_t needed[2] = {1, 1};
         CHECK(heed_matmul_workspace(one, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, sizes[i][0], sizes[i][1], sizes[i][2],
-                                    &bytes) == HEED_OK);
-        check_that(bytes == 0, "%zu bytes for product %zu", bytes, i);
+                                    &needed[0]) == HEED_OK);
+        CHECK(heed_matmul_workspace(many, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, sizes[i][0], sizes[i][1], sizes[i][2],
+                                    &needed[1]) == HEED_OK);
+        check_that(needed[0] == 0 && (needed[1] == 0 || i >= FOR_ONE), "%zu bytes for product %zu, %zu for 64 threads",
+                   needed[0], i, needed[1]);
     }
+    heed_context_destroy(many);
     CHECK(heed_matmul_workspace(one, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 300, 512, 1000, &bytes) == HEED_OK &&
           bytes > 0);
 #define call()                                                                                                         \
