@@ -229,6 +229,9 @@ struct heed_rotary_task {
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded
  * transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       one heed_softmax_task
+ * softmax_max   the largest of n scores of a row from column `from` on, which begins a block of HEED_REDUCTION_BLOCK
+ * softmax_exps  their exponentials, to dst unless the logarithm is wanted, and the sum of each block
+ * softmax_end   their results: max and sum are the row's
  * layernorm     y = LayerNorm(x + residual), see heed_norm_task
  * rmsnorm       y = RMSNorm(x + residual)
  * activate      dst = activation(src); dst may be src; write_ahead as in softmax, or HEED_PAST_CACHES
@@ -254,6 +257,11 @@ struct heed_rotary_task {
     X(void, pack, (bool transposed, size_t n, size_t k, const float *b, size_t ldb, float *dst))                       \
     X(void, transpose, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))         \
     X(void, softmax, (const struct heed_softmax_task *task))                                                           \
+    X(float, softmax_max, (const struct heed_softmax_task *task, size_t row, size_t from, size_t n))                   \
+    X(void, softmax_exps,                                                                                              \
+      (const struct heed_softmax_task *task, size_t row, size_t from, size_t n, float max, float *sums))               \
+    X(void, softmax_end,                                                                                               \
+      (const struct heed_softmax_task *task, size_t row, size_t from, size_t n, float max, float sum))                 \
     X(void, layernorm, (const struct heed_norm_task *task))                                                            \
     X(void, rmsnorm, (const struct heed_norm_task *task))                                                              \
     X(void, activate,                                                                                                  \

@@ -19,6 +19,103 @@ static void softmax_rows(const void *arg, size_t first, size_t count)
     s->kernels->softmax(&task);
 }
 
+/* Few rows are shared in parts of so many columns at least, blocks of HEED_REDUCTION_BLOCK in all, whose maxima and
+ * sums lie on the stack. */
+#define LEAST_LONG ((size_t)8 * HEED_REDUCTION_BLOCK)
+#define MOST_BLOCKS 1024
+
+/* Parts for each worker, so that who has finished may help others. */
+#define PARTS 4
+
+/* Rows in even parts of whole blocks. */
+struct long_rows {
+    const struct softmax *softmax;
+    size_t parts, part_blocks, blocks;        /* of a row */
+    float max[MOST_BLOCKS], sum[MOST_BLOCKS]; /* of each part, of each block; then of each row */
+};
+
+struct part {
+    size_t row, from, n, block;
+};
+
+static struct part part_at(const struct long_rows *l, size_t index)
+{
+    size_t first = index % l->parts * l->part_blocks, cols = l->softmax->task.cols;
+    struct part p = {index / l->parts, first * HEED_REDUCTION_BLOCK, l->part_blocks * HEED_REDUCTION_BLOCK, 0};
+    p.n = cols - p.from < p.n ? cols - p.from : p.n;
+    p.block = p.row * l->blocks + first;
+    return p;
+}
+
+static void find_max(void *arg, size_t index, size_t worker)
+{
+    struct long_rows *l = arg;
+    struct part p = part_at(l, index);
+    (void)worker;
+    l->max[index] = l->softmax->kernels->softmax_max(&l->softmax->task, p.row, p.from, p.n);
+}
+
+static void find_exps(void *arg, size_t index, size_t worker)
+{
+    struct long_rows *l = arg;
+    struct part p = part_at(l, index);
+    (void)worker;
+    l->softmax->kernels->softmax_exps(&l->softmax->task, p.row, p.from, p.n, l->max[p.row], l->sum + p.block);
+}
+
+static void find_result(void *arg, size_t index, size_t worker)
+{
+    struct long_rows *l = arg;
+    struct part p = part_at(l, index);
+    (void)worker;
+    l->softmax->kernels->softmax_end(&l->softmax->task, p.row, p.from, p.n, l->max[p.row], l->sum[p.row]);
+}
+
+/* A row's place is none that is still to be read: it comes no later than what belongs to the row. */
+static void fold_maxima(struct long_rows *l, size_t rows)
+{
+    for (size_t r = 0; r < rows; r++) {
+        const float *max = l->max + r * l->parts;
+        float largest = max[0];
+        for (size_t p = 1; p < l->parts; p++)
+            largest = max[p] > largest ? max[p] : largest;
+        l->max[r] = largest;
+    }
+}
+
+static void fold_sums(struct long_rows *l, size_t rows)
+{
+    for (size_t r = 0; r < rows; r++) {
+        float total = 0.0f;
+        for (size_t b = 0; b < l->blocks; b++)
+            total += l->sum[r * l->blocks + b];
+        l->sum[r] = total;
+    }
+}
+
+/* Whether rows are so few, and so long, that workers had better share each. */
+static bool are_long(const struct heed_context *context, size_t rows, size_t cols)
+{
+    size_t blocks = heed_ceil_div(cols, HEED_REDUCTION_BLOCK);
+    return rows <= heed_workers(context) / 2 && cols >= LEAST_LONG && heed_times(rows, blocks) <= MOST_BLOCKS;
+}
+
+/* Not inlined, so that others do not set up its frame. */
+__attribute__((noinline)) static void run_long_rows(const struct heed_context *context, const struct softmax *s)
+{
+    size_t rows = s->task.rows, wanted = heed_ceil_div(PARTS * heed_workers(context), rows);
+    struct long_rows l = {.softmax = s, .blocks = heed_ceil_div(s->task.cols, HEED_REDUCTION_BLOCK)};
+    l.part_blocks = heed_ceil_div(l.blocks, wanted);
+    l.parts = heed_ceil_div(l.blocks, l.part_blocks);
+    size_t tasks = rows * l.parts;
+    double work = (double)rows * (double)s->task.cols * HEED_EXP_WORK;
+    heed_run(context, tasks, work, find_max, &l);
+    fold_maxima(&l, rows);
+    heed_run(context, tasks, work, find_exps, &l);
+    fold_sums(&l, rows);
+    heed_run(context, tasks, work, find_result, &l);
+}
+
 /* The mask's strides, and where its heads and sequences begin. */
 static void read_mask(struct heed_operands *operands, struct heed_softmax_task *t, const heed_softmax_options *o,
                       size_t rows)
@@ -75,9 +172,13 @@ static heed_status run_softmax(const heed_context *context, bool logarithm, size
     read_mask(&operands, &s.task, &o, rows);
     heed_write(&operands, dst, sizeof *dst, rows, cols, ld_dst, 1);
     status = heed_operands_check(&operands, NULL, 0);
-    if (status == HEED_OK && rows > 0 && cols > 0)
+    if (status != HEED_OK || rows == 0 || cols == 0)
+        return status;
+    if (are_long(c, rows, cols))
+        run_long_rows(c, &s);
+    else
         heed_run_rows(c, rows, cols, HEED_EXP_WORK, softmax_rows, &s);
-    return status;
+    return HEED_OK;
 }
 
 heed_status heed_softmax(const heed_context *context, size_t rows, size_t cols, const float *src, size_t ld_src,

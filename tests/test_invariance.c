@@ -46,6 +46,7 @@ static void ok(heed_status status, const char *what)
 enum { ROWS = 96, INNER = 75, COLS = 83, WIDE = 700, SHORT_ROWS = 2801, SHORT = 24, LAYER_ROWS = 96 };
 enum { FEW_ROWS = 35, LONG_INNER = 300, LONG = 1030 };
 enum { TILE_ROWS = 6, TILE_INNER = 2800, TILE_COLS = 130 };
+enum { SHARED_ROWS = 2, SHARED_COLS = 33333 };
 
 static void run_matmul(const struct setting *s, float *out)
 {
@@ -152,6 +153,24 @@ static void run_masked_softmax(const struct setting *s, float *out)
     options.mask = (heed_mask){mask + s->first * ld, HEED_MASK_ADDITIVE, 0, 0, ld};
     ok(heed_masked_softmax(s->context, s->units, WIDE, x + s->first * ld, ld, &options, y, ld), "masked softmax");
     copy_out(s, s->units, WIDE, y, out);
+}
+
+/* So long that several threads share a row; masked, or the logarithm. */
+static void run_long_softmax(const struct setting *s, float *out)
+{
+    size_t ld = SHARED_COLS + s->gap;
+    float *x = matrix(s, SHARED_ROWS, SHARED_COLS, 6), *y = matrix(s, SHARED_ROWS, SHARED_COLS, 3);
+    float *mask = matrix(s, 1, SHARED_COLS, 7);
+    heed_softmax_options options = HEED_SOFTMAX_OPTIONS_INIT;
+    for (size_t i = 0; i < SHARED_COLS; i += 3)
+        mask[i] = -INFINITY;
+    options.mask = (heed_mask){mask, HEED_MASK_ADDITIVE, 0, 0, 0};
+    for (size_t r = 0; r < s->units; r++)
+        ok((r + s->first) % 2
+               ? heed_log_softmax(s->context, 1, SHARED_COLS, x + (s->first + r) * ld, ld, NULL, y + r * ld, ld)
+               : heed_masked_softmax(s->context, 1, SHARED_COLS, x + (s->first + r) * ld, ld, &options, y + r * ld, ld),
+           "softmax of a long row");
+    copy_out(s, s->units, SHARED_COLS, y, out);
 }
 
 static void log_softmax_of(const struct setting *s, size_t rows, size_t cols, float *out)
@@ -555,6 +574,7 @@ static const struct invariant {
     {"softmax", run_softmax, ROWS, WIDE, NULL},
     {"softmax of short rows", run_short_softmax, SHORT_ROWS, SHORT, NULL},
     {"masked softmax", run_masked_softmax, ROWS, WIDE, NULL},
+    {"softmax of long rows", run_long_softmax, SHARED_ROWS, SHARED_COLS, NULL},
     {"log softmax", run_log_softmax, ROWS, WIDE, NULL},
     {"log softmax of short rows", run_short_log_softmax, SHORT_ROWS, SHORT, NULL},
     {"layernorm", run_layernorm, ROWS, WIDE, NULL},

@@ -355,8 +355,7 @@ static void run_log_softmax(const struct heed_kernels *kernels, const struct row
 
 /* Scales, masks and logarithms in turn; the mask's rows lie flush against a guard page, two of them to a
  * head and two heads that share theirs. */
-static void run_masked_softmax(const struct heed_kernels *kernels, const struct row_case *r, const float *src,
-                               float *dst, size_t ld)
+static struct heed_softmax_task masked_softmax_task(const struct row_case *r, const float *src, float *dst, size_t ld)
 {
     unsigned variant = (unsigned)(r->cols + 3 * r->rows) % 6;
     size_t rows = r->rows < 2 ? r->rows : 2, masked = span(rows, r->cols, r->cols);
@@ -381,7 +380,52 @@ static void run_masked_softmax(const struct heed_kernels *kernels, const struct 
         task.mask_kind = HEED_KIND_BOOLEAN;
         task.mask = boolean;
     }
+    return task;
+}
+
+static void run_masked_softmax(const struct heed_kernels *kernels, const struct row_case *r, const float *src,
+                               float *dst, size_t ld)
+{
+    const struct heed_softmax_task task = masked_softmax_task(r, src, dst, ld);
     kernels->softmax(&task);
+}
+
+/* Row by row in two parts, of which the second one comes first. */
+static void softmax_in_parts(const struct heed_kernels *kernels, const struct heed_softmax_task *task, size_t row)
+{
+    enum { MOST = 8 };
+    size_t cols = task->cols, blocks = (cols + HEED_REDUCTION_BLOCK - 1) / HEED_REDUCTION_BLOCK, half = blocks / 2;
+    size_t from = half * HEED_REDUCTION_BLOCK;
+    float sums[MOST], sum = 0.0f, max = kernels->softmax_max(task, row, from, cols - from);
+    if (!check_that(blocks <= MOST, "%zu blocks", blocks))
+        return;
+    if (half > 0) {
+        float first = kernels->softmax_max(task, row, 0, from);
+        max = first > max ? first : max;
+    }
+    kernels->softmax_exps(task, row, from, cols - from, max, sums + half);
+    if (half > 0)
+        kernels->softmax_exps(task, row, 0, from, max, sums);
+    for (size_t b = 0; b < blocks; b++)
+        sum += sums[b];
+    kernels->softmax_end(task, row, from, cols - from, max, sum);
+    if (half > 0)
+        kernels->softmax_end(task, row, 0, from, max, sum);
+}
+
+/* The oracle computes rows whole. */
+static void run_softmax_parts(const struct heed_kernels *kernels, const struct row_case *r, const float *src,
+                              float *dst, size_t ld)
+{
+    struct heed_softmax_task task = masked_softmax_task(r, src, dst, ld);
+    if ((r->rows + r->cols / 2) % 3 == 0) {
+        task.scale = 1.0f;
+        task.mask_kind = HEED_KIND_UNMASKED;
+    }
+    if (dst == t.want)
+        kernels->softmax(&task);
+    for (size_t row = 0; dst != t.want && row < r->rows && r->cols > 0; row++)
+        softmax_in_parts(kernels, &task, row);
 }
 
 /* The options and ways to walk in turn; where there is a residual, its sum goes to its own place or nowhere, and mean
@@ -587,6 +631,7 @@ static const struct {
     {"softmax", run_softmax},
     {"log_softmax", run_log_softmax},
     {"masked softmax", run_masked_softmax},
+    {"softmax in parts", run_softmax_parts},
     {"layernorm", run_layernorm},
     {"rmsnorm", run_rmsnorm},
     {"norm outputs", run_norm_outputs},
