@@ -174,13 +174,13 @@ HEED_API heed_status heed_matmul(const heed_context *context, heed_transpose tra
                                  size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b,
                                  size_t ldb, float beta, float *c, size_t ldc, const heed_workspace *workspace);
 
-/* Bytes of workspace. For each worker, of which products of less than 131072 multiply-adds have one: k floats for at
- * most 128 columns of b (16 where m < 32, or where b is transposed or m > 256 a tile's width at least, and as many as
- * fill half of the second cache, on some CPUs all of it), and where a is transposed k floats for up to 768 of its rows.
- * With beta = 0 k counts as 1024 at most; it serves any beta. Up to 32 rows by a transposed b, and up to 31 columns by
- * a transposed a, may take k floats for each of them and 16 more, and 1024 columns or rows of c or a quarter of the
- * second cache, instead, if that is more. Up to 16 KB are on the stack: then the answer is 0, and what is passed is
- * ignored. */
+/* Bytes of workspace. For each worker, of which products of less than 131072 multiply-adds, or 8192 for each thread,
+ * have one: k floats for at most 128 columns of b (16 where m < 32, or where b is transposed or m > 256 a tile's width
+ * at least, and as many as fill half of the second cache, on some CPUs all of it), and where a is transposed k floats
+ * for up to 768 of its rows. With beta = 0 k counts as 1024 at most; it serves any beta. Up to 32 rows by a transposed
+ * b, and up to 31 columns by a transposed a, may take k floats for each of them and 16 more, and 1024 columns or rows
+ * of c or a quarter of the second cache, instead, if that is more. Up to 16 KB are on the stack: then the answer is 0,
+ * and what is passed is ignored. */
 HEED_API heed_status heed_matmul_workspace(const heed_context *context, heed_transpose transpose_a,
                                            heed_transpose transpose_b, size_t m, size_t n, size_t k, size_t *bytes);
 

@@ -84,12 +84,18 @@ heed_status heed_context_resolve(const heed_context *context, struct heed_contex
 
 typedef void heed_task(void *arg, size_t index, size_t worker);
 
-/* A parallel region costs about a microsecond, in which one thread does some 2^16 multiply-adds; less
- * than twice that is not worth sharing. */
+/* A parallel region of few threads costs about a microsecond, in which one thread does some 2^16 multiply-adds; less
+ * than twice that is not worth sharing. Of many threads each adds a tenth of a microsecond, since all of them change
+ * the counter of the same barrier, one after the other. */
 #define HEED_LEAST_PARALLEL_WORK 131072
+#define HEED_WORK_PER_THREAD 8192
 
 /* Whether so much work, in multiply-adds, is shared; less stays on the calling thread. */
-bool heed_is_shared(const struct heed_context *context, double work);
+static inline bool heed_is_shared(const struct heed_context *context, double work)
+{
+    return context->threads > 1 && work >= HEED_LEAST_PARALLEL_WORK &&
+           work >= (double)context->threads * HEED_WORK_PER_THREAD;
+}
 
 /* Runs every task. work is an estimate for all of them. */
 void heed_run(const struct heed_context *context, size_t n_tasks, double work, heed_task *task, void *arg);

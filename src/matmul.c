@@ -302,7 +302,7 @@ static void scale_only(const struct matmul *mm)
  * what it takes fits the stack. */
 static bool is_for_one(const struct heed_context *context, size_t m, size_t n, size_t k)
 {
-    return !context || context->threads == 1 || m * n * k < HEED_LEAST_PARALLEL_WORK;
+    return !context || !heed_is_shared(context, (double)(m * n * k));
 }
 
 /* Strides of small products, so that no sum of sizes overflows. */

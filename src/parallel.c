@@ -91,11 +91,6 @@ static void run_on_host(void *arg, size_t index, size_t worker)
     heed_mode_take(before);
 }
 
-bool heed_is_shared(const struct heed_context *context, double work)
-{
-    return context->threads > 1 && work >= HEED_LEAST_PARALLEL_WORK;
-}
-
 void heed_run(const struct heed_context *context, size_t n_tasks, double work, heed_task *task, void *arg)
 {
     if (n_tasks > 1 && heed_is_shared(context, work)) {
