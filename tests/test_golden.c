@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 5, COLS = 4133, M = 13, N = 75, K = 130 };
+enum { ROWS = 5, COLS = 4133, LONG_COLS = 9001, M = 13, N = 75, K = 130 };
 
 static float *random_floats(size_t n, float low, float high)
 {
@@ -109,6 +109,56 @@ static uint64_t golden_masked_softmax(const struct heed_kernels *t)
         hash = hash_floats(hash, ROWS * COLS, y);
     }
     return hash;
+}
+
+/* A row of two blocks and a part of a third, some of whose scores are masked. */
+static struct heed_softmax_task long_softmax_task(float *y, bool logarithm)
+{
+    float *additive = random_floats(LONG_COLS, -5.0f, 5.0f);
+    for (size_t i = 0; i < LONG_COLS; i += 5)
+        additive[i] = -__builtin_inff();
+    return (struct heed_softmax_task){.rows = 1,
+                                      .cols = LONG_COLS,
+                                      .src = random_floats(LONG_COLS, -20.0f, 20.0f),
+                                      .ld_src = LONG_COLS,
+                                      .dst = y,
+                                      .ld_dst = LONG_COLS,
+                                      .scale = 0.37f,
+                                      .mask_kind = HEED_KIND_ADDITIVE,
+                                      .mask = additive,
+                                      .mask_rows = 1,
+                                      .mask_heads = 1,
+                                      .mask_row = LONG_COLS,
+                                      .logarithm = logarithm};
+}
+
+static uint64_t golden_softmax_max(const struct heed_kernels *t)
+{
+    const struct heed_softmax_task task = long_softmax_task(buffer(LONG_COLS, 0), false);
+    float max[2] = {t->softmax_max(&task, 0, 0, HEED_REDUCTION_BLOCK),
+                    t->softmax_max(&task, 0, HEED_REDUCTION_BLOCK, LONG_COLS - HEED_REDUCTION_BLOCK)};
+    return hash_of(2, max);
+}
+
+static uint64_t golden_softmax_exps(const struct heed_kernels *t)
+{
+    float *y = buffer(LONG_COLS, 0), sums[3];
+    const struct heed_softmax_task task = long_softmax_task(y, false);
+    t->softmax_exps(&task, 0, HEED_REDUCTION_BLOCK, LONG_COLS - HEED_REDUCTION_BLOCK, 12.0f, sums + 1);
+    t->softmax_exps(&task, 0, 0, HEED_REDUCTION_BLOCK, 12.0f, sums);
+    return hash_floats(hash_of(LONG_COLS, y), 3, sums);
+}
+
+static uint64_t golden_softmax_end(const struct heed_kernels *t)
+{
+    float *y = random_floats(LONG_COLS, 0.0f, 1.0f), *logarithm = buffer(LONG_COLS, 0);
+    struct heed_softmax_task task = long_softmax_task(y, false);
+    t->softmax_end(&task, 0, 0, HEED_REDUCTION_BLOCK, 12.0f, 4321.0f);
+    t->softmax_end(&task, 0, HEED_REDUCTION_BLOCK, LONG_COLS - HEED_REDUCTION_BLOCK, 12.0f, 4321.0f);
+    task.dst = logarithm;
+    task.logarithm = true;
+    t->softmax_end(&task, 0, 0, LONG_COLS, 12.0f, 4321.0f);
+    return hash_floats(hash_of(LONG_COLS, y), LONG_COLS, logarithm);
 }
 
 static uint64_t golden_vlog(const struct heed_kernels *t)
@@ -595,6 +645,9 @@ static const struct golden {
     GOLDEN_OF_3(118, all_shaping, 0x21e212e31e9eeb33, 0x2f6c121e32373421, 0xad0c5adb878c771f),
     GOLDEN(119, attention_blocks, 0xabd92c56932f5b90, 0x90931f0d49a8b9d7),
     GOLDEN(120, attention_fold, 0xc20949d781886d1c, 0x871cc44d99c4679b),
+    GOLDEN(121, softmax_max, 0x0774605746a1ad65, 0xfb149ed8ab76f631),
+    GOLDEN(122, softmax_exps, 0x25f8670b641e0ddf, 0xe53b70eaece8f649),
+    GOLDEN(123, softmax_end, 0x83d90fa5d551792c, 0xab28fd02cd113e92),
     GOLDEN(101, silu, 0xe8f2bfcc84f4ba56, 0xfe27dfbcfbb3160f),
 };
 
