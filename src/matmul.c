@@ -45,9 +45,10 @@ static const struct heed_reading across[] = {
 /* Rows of b so many floats apart share few sets of the second cache: read once, and copied for the other tiles. */
 #define CROWDED_STRIDE 4096
 
-/* Rows that a task has at least: more where it packs b. */
+/* Rows that a task has at least: more where it packs or copies b. */
 #define LEAST_ROWS 24
 #define LEAST_PACKED_ROWS 48
+#define FEW_ROWS 192
 
 /* Columns of b for a packed block: half of L2. Where a is larger than that by far, so that all of it comes from beyond
  * with every block, fewer and larger blocks are better: L1 is asked for b early enough for the last cache as well. */
@@ -89,6 +90,11 @@ static bool is_uncopied(const struct heed_context *context, const struct matmul 
     return heed_foresees(context) && mm->cut.rows < mm->kernels->copied_rows && mm->ldb % CROWDED_STRIDE != 0;
 }
 
+static size_t least_rows(const struct matmul *mm)
+{
+    return mm->packs || mm->m >= FEW_ROWS ? LEAST_PACKED_ROWS : LEAST_ROWS;
+}
+
 /* Depends on sizes, the context and beta only. A block of a, in whole tiles, has a quarter of L2. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
@@ -112,8 +118,7 @@ static void plan(const struct heed_context *context, struct matmul *mm)
         mm->cut.depth = mm->k < reading->depth ? mm->k : reading->depth;
         mm->cut.sliver = heed_across_cols(context, mm->n);
     }
-    (mm->transpose_a ? heed_cut_turned : heed_cut)(context, mm->m, mm->n, mm->k,
-                                                   mm->packs ? LEAST_PACKED_ROWS : LEAST_ROWS, &mm->cut);
+    (mm->transpose_a ? heed_cut_turned : heed_cut)(context, mm->m, mm->n, mm->k, least_rows(mm), &mm->cut);
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;
     size_t rows = l2_rows / 4 / mr * mr;
     mm->block_rows = rows < LEAST_PACKED_ROWS * 2 ? LEAST_PACKED_ROWS * 2 / mr * mr : rows;
