@@ -97,7 +97,8 @@ static void fold_sums(struct long_rows *l, size_t rows)
 static bool are_long(const struct heed_context *context, size_t rows, size_t cols)
 {
     size_t blocks = heed_ceil_div(cols, HEED_REDUCTION_BLOCK);
-    return rows <= heed_workers(context) / 2 && cols >= LEAST_LONG && heed_times(rows, blocks) <= MOST_BLOCKS;
+    bool few = rows <= heed_workers(context) / 2 && cols >= LEAST_LONG && heed_times(rows, blocks) <= MOST_BLOCKS;
+    return few && heed_is_shared(context, (double)rows * (double)cols * HEED_EXP_WORK);
 }
 
 /* Not inlined, so that others do not set up its frame. */
