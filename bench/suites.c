@@ -21,13 +21,18 @@ struct setting {
     const struct plan *plan;
     const char *isa;
     size_t threads;
-    size_t running; /* of these, at once */
     impl_set impls;
     heed_context *context;
     const struct loops *loops;
     size_t done;    /* shapes, also of earlier settings */
     double nominal; /* seconds of the multiply-add loop's call so far, 0: not known */
 };
+
+/* Threads that run at once. */
+static size_t running(const struct setting *setting)
+{
+    return setting->plan->in_turn ? 1 : setting->threads;
+}
 
 /* ---- one shape ------------------------------------------------------------------------------- */
 
@@ -111,7 +116,7 @@ static bool time_impls(struct contest *c, struct setting *setting, struct report
     struct limit limit;
     struct timed timed[1 + N_LIBRARIES_MOST];
     const struct problem *p = &c->problem;
-    if (!limit_init_binding(&limit, p->memory, setting->loops, setting->running, p->flops, p->bytes))
+    if (!limit_init_binding(&limit, p->memory, setting->loops, running(setting), p->flops, p->bytes))
         return false;
     if (p->suite->kind == SUITE_ROWS && limit.kind == LIMIT_FMA) {
         limit.name = "instructions";
@@ -122,7 +127,7 @@ static bool time_impls(struct contest *c, struct setting *setting, struct report
         timed[i + 1] =
             (struct timed){.sample = c->impls[i].sample, .arg = &c->impls[i], .pool = c->impls[i].library->pool};
     struct timing timing = {.budget = setting->plan->seconds,
-                            .pools = setting->running > 1,
+                            .pools = running(setting) > 1,
                             .nominal = limit.kind == LIMIT_FMA ? setting->nominal : 0.0};
     bool done = timing_interleave(&timing, timed, c->count + 1) && report_impls(c, &limit, timed, report);
     if (done && limit.kind == LIMIT_FMA)
@@ -224,8 +229,10 @@ static bool make_context(struct setting *setting)
             return false;
     }
     heed_status status = heed_context_create(&setting->context, &options);
-    if (status != HEED_OK)
+    if (status != HEED_OK) {
         diag_print("heed: %s", heed_status_string(status));
+        turns_close();
+    }
     return status == HEED_OK;
 }
 
@@ -288,7 +295,6 @@ static bool run_settings(const struct plan *plan, struct report *report)
         for (size_t t = 0; t < plan->n_threads; t++) {
             struct setting setting = {
                 .plan = plan, .isa = plan->isas[i], .threads = plan->threads[t], .impls = plan->impls, .done = done};
-            setting.running = plan->in_turn ? 1 : setting.threads;
             if (!run_setting(&setting, report))
                 return false;
             done = setting.done;

@@ -288,8 +288,8 @@ void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, 
               struct heed_cut *cut);
 
 /* The same where each task has to turn its rows of a and to pack its columns of b: a task for each worker. */
-void heed_cut_turned(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows,
-                     struct heed_cut *cut);
+void heed_cut_balanced(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows,
+                       struct heed_cut *cut);
 
 void heed_cut_block(const struct heed_cut *cut, size_t index, size_t m, size_t n, size_t *i, size_t *j, size_t *rows,
                     size_t *cols);

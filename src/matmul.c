@@ -45,10 +45,11 @@ static const struct heed_reading across[] = {
 /* Rows of b so many floats apart share few sets of the second cache: read once, and copied for the other tiles. */
 #define CROWDED_STRIDE 4096
 
-/* Rows that a task has at least: more where it packs or copies b. */
+/* Rows that a task has at least; and where it packs b, or copies it for so many rows that workers have several blocks.
+ */
 #define LEAST_ROWS 24
 #define LEAST_PACKED_ROWS 48
-#define FEW_ROWS 192
+#define MANY_ROWS (4 * LEAST_PACKED_ROWS)
 
 /* Columns of b for a packed block: half of L2. Where a is larger than that by far, so that all of it comes from beyond
  * with every block, fewer and larger blocks are better: L1 is asked for b early enough for the last cache as well. */
@@ -92,7 +93,7 @@ static bool is_uncopied(const struct heed_context *context, const struct matmul 
 
 static size_t least_rows(const struct matmul *mm)
 {
-    return mm->packs || mm->m >= FEW_ROWS ? LEAST_PACKED_ROWS : LEAST_ROWS;
+    return mm->packs || mm->m >= MANY_ROWS ? LEAST_PACKED_ROWS : LEAST_ROWS;
 }
 
 /* Depends on sizes, the context and beta only. A block of a, in whole tiles, has a quarter of L2. */
@@ -118,7 +119,7 @@ static void plan(const struct heed_context *context, struct matmul *mm)
         mm->cut.depth = mm->k < reading->depth ? mm->k : reading->depth;
         mm->cut.sliver = heed_across_cols(context, mm->n);
     }
-    (mm->transpose_a ? heed_cut_turned : heed_cut)(context, mm->m, mm->n, mm->k, least_rows(mm), &mm->cut);
+    (mm->transpose_a ? heed_cut_balanced : heed_cut)(context, mm->m, mm->n, mm->k, least_rows(mm), &mm->cut);
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;
     size_t rows = l2_rows / 4 / mr * mr;
     mm->block_rows = rows < LEAST_PACKED_ROWS * 2 ? LEAST_PACKED_ROWS * 2 / mr * mr : rows;

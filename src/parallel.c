@@ -58,7 +58,7 @@ static void run_share(struct share *share, heed_task *task, void *arg, size_t wo
 static void run_openmp(const struct heed_context *context, size_t n_tasks, heed_task *task, void *arg)
 {
     struct share shares[MOST_SHARES];
-    size_t workers = context->threads < n_tasks ? context->threads : n_tasks;
+    size_t workers = heed_workers_of(context, n_tasks);
     size_t n_shares = workers < MOST_SHARES ? workers : MOST_SHARES;
     for (size_t s = 0, begin = 0; s < n_shares; s++) {
         atomic_init(&shares[s].next, begin);

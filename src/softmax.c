@@ -105,7 +105,9 @@ static bool are_long(const struct heed_context *context, size_t rows, size_t col
 __attribute__((noinline)) static void run_long_rows(const struct heed_context *context, const struct softmax *s)
 {
     size_t rows = s->task.rows, wanted = heed_ceil_div(PARTS * heed_workers(context), rows);
-    struct long_rows l = {.softmax = s, .blocks = heed_ceil_div(s->task.cols, HEED_REDUCTION_BLOCK)};
+    struct long_rows l; /* not cleared: 8 KB, of which a row may need some floats */
+    l.softmax = s;
+    l.blocks = heed_ceil_div(s->task.cols, HEED_REDUCTION_BLOCK);
     l.part_blocks = heed_ceil_div(l.blocks, wanted);
     l.parts = heed_ceil_div(l.blocks, l.part_blocks);
     size_t tasks = rows * l.parts;

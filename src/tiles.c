@@ -130,8 +130,8 @@ static size_t balanced_rows(size_t m, size_t n, size_t least_rows, size_t sliver
     return best;
 }
 
-void heed_cut_turned(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows,
-                     struct heed_cut *cut)
+void heed_cut_balanced(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows,
+                       struct heed_cut *cut)
 {
     size_t workers = heed_workers(context), blocks = balanced_rows(m, n, least_rows, cut->sliver, workers);
     if (blocks == 0) {
