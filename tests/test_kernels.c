@@ -353,6 +353,12 @@ static void run_log_softmax(const struct heed_kernels *kernels, const struct row
     kernels->softmax(&task);
 }
 
+/* A fifth of a mask; and of some all of its first row, which has no weight to give. */
+static bool is_masked(const struct row_case *r, size_t i)
+{
+    return (i * 7 + r->cols) % 5 == 0 || (r->cols % 4 == 1 && i < r->cols);
+}
+
 /* Scales, masks and logarithms in turn; the mask's rows lie flush against a guard page, two of them to a
  * head and two heads that share theirs. */
 static struct heed_softmax_task masked_softmax_task(const struct row_case *r, const float *src, float *dst, size_t ld)
@@ -369,14 +375,14 @@ static struct heed_softmax_task masked_softmax_task(const struct row_case *r, co
     task.logarithm = variant % 2;
     if (variant / 2 == 1) {
         for (size_t i = 0; i < masked; i++)
-            additive[i] = (i * 7 + r->cols) % 5 == 0 ? -__builtin_inff() : 0.25f * (float)(i % 9);
+            additive[i] = is_masked(r, i) ? -__builtin_inff() : 0.25f * (float)(i % 9);
         task.mask_kind = HEED_KIND_ADDITIVE;
         task.mask = additive;
     } else if (variant / 2 == 2) {
         if (r->at_end)
             boolean += masked * (sizeof(float) - 1);
         for (size_t i = 0; i < masked; i++)
-            boolean[i] = (unsigned char)((i * 7 + r->cols) % 5);
+            boolean[i] = is_masked(r, i) ? 0 : (unsigned char)(1 + i % 4);
         task.mask_kind = HEED_KIND_BOOLEAN;
         task.mask = boolean;
     }
