@@ -21,8 +21,8 @@
 /* What takes longer than this fills the caches by itself within the sample. */
 #define WARMED_SECONDS 2e-2
 
-/* Samples at the most before one that counts, and shares of time that say whether one is as fast as the best, or faster
- * than the one before. */
+/* Samples at the most before one that counts, and shares of time that say whether one is as fast as the best one that
+ * counted, or faster than the one before. */
 #define MOST_WARMING 12
 #define AS_FAST 1.02
 #define FASTER 0.98
@@ -163,33 +163,37 @@ static void settle(void)
     }
 }
 
-static double best_so_far(const struct timed *timed, size_t round)
+static double best_so_far(const struct timed *timed, size_t rounds)
 {
-    double best = timed->per_call[0];
-    for (size_t r = 1; r < round; r++)
+    double best = INFINITY;
+    for (size_t r = 0; r < rounds; r++)
         best = timed->per_call[r] < best ? timed->per_call[r] : best;
     return best;
 }
 
 /* The others have evicted this one's operands: samples that do not count bring them back. A single one does not: the
  * last cache keeps what it has seen used again and again, and of 9 MB beside four copies takes back a part each time.
- * So they go on until they are as fast as the best one was, or get no faster. */
-static void warm_up(struct timed *timed, size_t round)
+ * So they go on until they are as fast as the best one was, or get no faster; in the first round, which has nothing to
+ * compare with, always. */
+static bool warm_up(struct timed *timed, size_t round)
 {
-    double enough = round > 0 ? AS_FAST * best_so_far(timed, round) * (double)timed->calls : 0.0;
-    double last = timed->sample(timed->arg, timed->calls);
-    for (int i = 1; i < MOST_WARMING && last > enough && last < WARMED_SECONDS; i++) {
+    double calls = (double)timed->calls, last = round > 0 ? timed->per_call[round - 1] * calls : 0.0;
+    double enough = round > 0 ? AS_FAST * best_so_far(timed, round) * calls : 0.0;
+    for (int i = 0; i < MOST_WARMING && last < WARMED_SECONDS; i++) {
         double now = timed->sample(timed->arg, timed->calls);
-        if (round > 0 && now > FASTER * last)
-            return;
+        if (now < 0.0)
+            return false;
+        if (now <= enough || (round > 0 && i > 0 && now > FASTER * last))
+            break;
         last = now;
     }
+    return true;
 }
 
 static bool take_turn(struct timed *timed, size_t round)
 {
-    if (round == 0 || timed->per_call[round - 1] < WARMED_SECONDS)
-        warm_up(timed, round);
+    if (!warm_up(timed, round))
+        return false;
     timed->per_call[round] = timed->sample(timed->arg, timed->calls) / (double)timed->calls;
     return timed->per_call[round] >= 0.0;
 }
