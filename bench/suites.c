@@ -229,10 +229,8 @@ static bool make_context(struct setting *setting)
             return false;
     }
     heed_status status = heed_context_create(&setting->context, &options);
-    if (status != HEED_OK) {
+    if (status != HEED_OK)
         diag_print("heed: %s", heed_status_string(status));
-        turns_close();
-    }
     return status == HEED_OK;
 }
 
@@ -253,9 +251,7 @@ static bool run_setting(struct setting *setting, struct report *report)
     for (size_t i = 0; library_at(i); i++)
         if (library_at(i)->found)
             library_at(i)->set_threads(library_at(i), setting->threads);
-    if (!make_context(setting))
-        return false;
-    bool done = run_shapes(setting, report);
+    bool done = make_context(setting) && run_shapes(setting, report);
     heed_context_destroy(setting->context);
     turns_close();
     return done;

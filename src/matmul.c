@@ -45,8 +45,7 @@ static const struct heed_reading across[] = {
 /* Rows of b so many floats apart share few sets of the second cache: read once, and copied for the other tiles. */
 #define CROWDED_STRIDE 4096
 
-/* Rows that a task has at least; and where it packs b, or copies it for so many rows that workers have several blocks.
- */
+/* Rows that a task has at least; and where it packs b, or there are so many rows that workers have several blocks. */
 #define LEAST_ROWS 24
 #define LEAST_PACKED_ROWS 48
 #define MANY_ROWS (4 * LEAST_PACKED_ROWS)
