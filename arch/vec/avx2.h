@@ -10,6 +10,7 @@ typedef __m256 vf;
 /* 6 x 16: 12 accumulators, 2 vectors of b and a broadcast in 16 registers. */
 #define VF_LEN 8
 #define VF_EACH 2
+#define VF_MAX_BESIDE 0
 #define VF_FUSED 1
 #define VF_REDUCES 0
 #define VF_STEPS 4

@@ -11,6 +11,7 @@ typedef __m512 vf;
  * 6 x 64 divides what attention multiplies. Few rows are wider, for as many FMA chains. */
 #define VF_LEN 16
 #define VF_EACH 4
+#define VF_MAX_BESIDE 1
 #define VF_FUSED 1
 #define VF_REDUCES 1
 #define VF_STEPS 8

@@ -17,6 +17,7 @@ typedef float32x4_t vf;
 
 #define VF_LEN 4
 #define VF_EACH 4
+#define VF_MAX_BESIDE 0
 #define VF_FUSED 1
 #define VF_REDUCES 0
 #define VF_STEPS 4

@@ -9,6 +9,7 @@ typedef float vf;
 
 #define VF_LEN 1
 #define VF_EACH 1
+#define VF_MAX_BESIDE 0
 #define VF_REDUCES 0
 #define VF_STEPS 1
 #define GEMM_MR 4

@@ -10,6 +10,7 @@ typedef __m128 vf;
 /* 3 x 16: 12 accumulators leave 4 of the 16 registers for a and b. */
 #define VF_LEN 4
 #define VF_EACH 2
+#define VF_MAX_BESIDE 0
 #define VF_FUSED 0
 #define VF_REDUCES 0
 #define VF_STEPS 4
