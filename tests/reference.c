@@ -549,7 +549,7 @@ static double scale_of(const heed_attention_args *args)
  * and carries that of x by its derivative, which is largest where x is nearest to 0. */
 static double cap_score(double cap, double scale, double s, double *moved)
 {
-    double x = s * scale / cap, dx = *moved / (fabs(scale) * LOG2E) * fabs(scale) / cap + 2.01 * UNIT * fabs(x);
+    double x = s * scale / cap, dx = *moved / (LOG2E * cap) + 2.01 * UNIT * fabs(x);
     double nearest = fmax(fabs(x) - dx, 0.0), slope = 1.0 / (cosh(nearest) * cosh(nearest));
     double z = cap * LOG2E * tanh(x);
     *moved = cap * LOG2E * (slope * dx) + 8.1 * UNIT * fabs(z) + TINY;

@@ -759,32 +759,45 @@ static void check_log_sums(size_t rows, const float *got, struct inexact want, d
     check_inexact(1, rows, got, rows, want, "log-sum-exp", worst);
 }
 
+/* Worst errors as shares of their bounds. */
+struct attention_errors {
+    double out, map, mean, log_sum;
+};
+
+static void check_attention(const struct attention_case *a, heed_scale scale, float value,
+                            struct attention_errors *worst)
+{
+    heed_attention_args args = random_attention(a);
+    size_t lengths[4], rows = a->batch * a->heads * a->seq_q;
+    for (size_t b = 0; b < a->batch; b++)
+        lengths[b] = random_below(a->seq_kv + 1);
+    args.kv_lengths = a->lengths ? lengths : NULL;
+    args.scale = scale;
+    args.scale_value = value;
+    struct inexact map, log_sum, out = reference_attention_of(&args, &map, &log_sum);
+    CHECK(heed_attention(context, &args, NULL) == HEED_OK);
+    check_inexact(rows, a->value_dim, args.out.data, a->value_dim, out, "attention", &worst->out);
+    if (a->map)
+        check_inexact(rows, a->seq_kv, args.map.data, a->seq_kv, map, "map", &worst->map);
+    check_mean_map(a, args, map, &worst->mean);
+    check_log_sums(rows, args.log_sum_exp.data, log_sum, &worst->log_sum);
+    reference_release();
+    release_all();
+}
+
 static void test_attention(const struct heed_kernels *table)
 {
-    double worst = 0.0, worst_map = 0.0, worst_sum = 0.0, worst_mean = 0.0;
+    struct attention_errors worst = {0.0, 0.0, 0.0, 0.0};
     seed(11);
     begin("%s attention within its bound", table->name);
     for (size_t c = 0; c < COUNT(attention_cases); c++) {
-        const struct attention_case *a = &attention_cases[c];
-        heed_attention_args args = random_attention(a);
-        size_t lengths[4];
-        for (size_t b = 0; b < a->batch; b++)
-            lengths[b] = random_below(a->seq_kv + 1);
-        args.kv_lengths = a->lengths ? lengths : NULL;
-        struct inexact map, log_sum, out = reference_attention_of(&args, &map, &log_sum);
-        size_t rows = a->batch * a->heads * a->seq_q;
-        CHECK(heed_attention(context, &args, NULL) == HEED_OK);
-        check_inexact(rows, a->value_dim, args.out.data, a->value_dim, out, "attention", &worst);
-        if (a->map)
-            check_inexact(rows, a->seq_kv, args.map.data, a->seq_kv, map, "map", &worst_map);
-        check_mean_map(a, args, map, &worst_mean);
-        check_log_sums(rows, args.log_sum_exp.data, log_sum, &worst_sum);
-        reference_release();
-        release_all();
+        check_attention(&attention_cases[c], HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, &worst);
+        check_attention(&attention_cases[c], HEED_SCALE_VALUE, -0.3f, &worst);
+        check_attention(&attention_cases[c], HEED_SCALE_VALUE, 0.0f, &worst);
     }
-    note("attention map on %s: worst error is %.3f of its bound, mean %.3f, log-sum-exp %.3f", table->name, worst_map,
-         worst_mean, worst_sum);
-    finish_line("attention", table->name, worst);
+    note("attention map on %s: worst error is %.3f of its bound, mean %.3f, log-sum-exp %.3f", table->name, worst.map,
+         worst.mean, worst.log_sum);
+    finish_line("attention", table->name, worst.out);
 }
 
 /* q = 0 makes all weights 1 and their sum n exactly; with integers only the product with 1 / n rounds. */
