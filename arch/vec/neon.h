@@ -171,12 +171,25 @@ HEED_INLINE vf vf_fma_lane(vf a, int lane, vf b, vf c)
 
 HEED_INLINE vf vf_minus_abs(vf x)
 {
-    return vnegq_f32(vabsq_f32(x));
+    return vreinterpretq_f32_u32(vorrq_u32(vreinterpretq_u32_f32(x), vdupq_n_u32(0x80000000u)));
+}
+
+HEED_INLINE uint32x4_t lanes_less(vf a, vf b)
+{
+#if defined(__arm__) && !defined(__clang__)
+    /* gcc takes the intrinsic apart, four scalars compared through the flags, lest subnormals be taken for 0, as they
+     * are by all else here. */
+    uint32x4_t less;
+    __asm__("vcgt.f32 %q0, %q1, %q2" : "=w"(less) : "w"(b), "w"(a));
+    return less;
+#else
+    return vcltq_f32(a, b);
+#endif
 }
 
 HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
 {
-    return vbslq_f32(vcltq_f32(a, b), x, y);
+    return vbslq_f32(lanes_less(a, b), x, y);
 }
 
 HEED_INLINE vf vf_sub_fused(vf a, vf b)
