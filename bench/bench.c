@@ -21,7 +21,8 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-#define THREADS_MAX 65536
+/* More than CPUs have, and less than OpenMP runtimes crash at. */
+#define THREADS_MAX 4096
 #define RANDOM_MAX 1000000
 #define RANDOM_WORST 5
 
@@ -161,7 +162,7 @@ static bool add_threads(struct options *o, const char *option, const char *text)
 {
     unsigned long long count;
     if (!parse_count(text, text + strlen(text), THREADS_MAX, &count) || count == 0)
-        return bad(option, text, "expected numbers from 1 to 65536");
+        return bad(option, text, "expected numbers from 1 to 4096");
     size_t *threads = memory_grow(o->threads, &o->thread_capacity, o->n_threads + 1, sizeof *threads);
     if (!threads)
         return false;
@@ -197,11 +198,25 @@ static bool add_isa(struct options *o, const char *option, const char *name)
     return level_check(name) && append_isa(o, name);
 }
 
-static bool no_library(const char *option, const char *name)
+static bool is_any(const struct library *library)
+{
+    (void)library;
+    return true;
+}
+
+/* heed and its unfused form are what the program is linked with. */
+static bool is_opened(const struct library *library)
+{
+    return library != &library_heed && library != &library_unfused && !library->python;
+}
+
+static bool no_library(const char *option, const char *name, bool (*is_one)(const struct library *library))
 {
     char names[160] = "";
     for (size_t i = 0; library_at(i); i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", library_at(i)->name);
+        if (is_one(library_at(i)))
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "",
+                     library_at(i)->name);
     diag_print("%s %s: expected one of %s", option, name, names);
     return false;
 }
@@ -214,7 +229,7 @@ static bool add_impl(struct options *o, const char *option, const char *name)
             o->plan.named = true;
             return true;
         }
-    return no_library(option, name);
+    return no_library(option, name, is_any);
 }
 
 static bool set_library(struct options *o, char *text)
@@ -223,13 +238,12 @@ static bool set_library(struct options *o, char *text)
     if (!equals || equals[1] == '\0')
         return bad("--library", text, "expected NAME=PATH");
     *equals = '\0';
-    /* heed, the first one, is the one that the program is linked with. */
-    for (size_t i = 1; library_at(i); i++)
-        if (!library_at(i)->python && strcmp(library_at(i)->name, text) == 0) {
+    for (size_t i = 0; library_at(i); i++)
+        if (is_opened(library_at(i)) && strcmp(library_at(i)->name, text) == 0) {
             o->paths[i] = equals + 1;
             return true;
         }
-    return no_library("--library", text);
+    return no_library("--library", text, is_opened);
 }
 
 static bool set_loop(struct options *o, const char *text)

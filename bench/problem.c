@@ -165,21 +165,21 @@ static void measure(struct problem *p)
 
 static bool allocate(struct problem *p)
 {
-    for (int i = 0; i < N_OPERANDS; i++) {
-        p->operand[i] = memory_aligned_array(p->operand_count[i], sizeof(float));
-        if (!p->operand[i])
-            return false;
+    bool all = true;
+    for (int i = 0; i < N_OPERANDS && all; i++)
+        all = (p->operand[i] = memory_aligned_array(p->operand_count[i], sizeof(float))) != NULL;
+    if (all && p->shape.tensor == TENSOR_BOOLEAN)
+        all = (p->boolean = memory_aligned_array(p->shape.m * p->shape.n, 1)) != NULL;
+    all = all && (p->out = memory_aligned_array(p->out_count, sizeof(float))) != NULL;
+    return all && (p->expected = memory_aligned_array(p->out_count, sizeof(float))) != NULL;
+}
+
+static void fill_all(struct problem *p)
+{
+    for (int i = 0; i < N_OPERANDS; i++)
         fill(p->operand[i], p->operand_count[i], (uint32_t)i + 1);
-    }
-    if (p->shape.tensor == TENSOR_BOOLEAN) {
-        p->boolean = memory_aligned_array(p->shape.m * p->shape.n, 1);
-        if (!p->boolean)
-            return false;
+    if (p->boolean)
         fill_boolean(p);
-    }
-    p->out = memory_aligned_array(p->out_count, sizeof(float));
-    p->expected = memory_aligned_array(p->out_count, sizeof(float));
-    return p->out && p->expected;
 }
 
 bool problem_open(struct problem *p, const struct suite *suite, const struct shape *shape)
@@ -190,7 +190,10 @@ bool problem_open(struct problem *p, const struct suite *suite, const struct sha
     if (!fits(p))
         return false;
     measure(p);
-    return allocate(p);
+    if (!allocate(p))
+        return false;
+    fill_all(p);
+    return true;
 }
 
 void problem_close(struct problem *p)

@@ -97,6 +97,11 @@ bool report_add(struct report *report, const struct row *row)
     return target_check(&report->csv);
 }
 
+bool report_is_empty(const struct report *report)
+{
+    return report->count == 0;
+}
+
 void report_samples(struct report *report, size_t samples, size_t discarded)
 {
     report->samples += samples;

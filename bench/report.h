@@ -42,6 +42,8 @@ void report_comment(const char *format, ...);
 
 bool report_add(struct report *report, const struct row *row);
 
+bool report_is_empty(const struct report *report);
+
 /* Says on standard error, if that is a terminal, what is measured now: the first one is 1. */
 void report_progress(struct report *report, size_t which, size_t of, const char *shape, size_t threads);
 

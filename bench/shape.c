@@ -19,7 +19,7 @@ static const struct suite suites[] = {
     {"peak", "the machine's own limits", "", SUITE_PEAK},
     {"matmul", "c = a b, nothing packed beforehand", "MxNxK[+FORM]", SUITE_MATMUL},
     {"linear", "y = x w, weights packed beforehand where an implementation can", "MxNxK[+EPILOGUE]", SUITE_LINEAR},
-    {"gemv", "linear of a single row; peers use sgemv, or their packed form", "1xNxK[+EPILOGUE]", SUITE_GEMV},
+    {"gemv", "linear of a single row", "1xNxK[+EPILOGUE]", SUITE_GEMV},
     {"rows", "softmax, normalisation and activations of rows", "FUNCTION:ROWSxCOLUMNS", SUITE_ROWS},
     {"attention", "softmax(q k^T / sqrt(D)) v; unfused: heed's matmul, softmax and matmul",
      "BATCHxHEADS[/KV]xQUERIESxKEYSxD[+MASK]...", SUITE_ATTENTION},
@@ -152,14 +152,15 @@ static bool take_word(const char **text, const char *word)
     return true;
 }
 
+/* Each kind once. */
 static bool take_mask(const char **text, struct shape *s)
 {
     if (take_word(text, "+causal"))
-        return s->causal = true;
+        return !s->causal && (s->causal = true);
     if (take_word(text, "+alibi"))
-        return s->alibi = true;
+        return !s->alibi && (s->alibi = true);
     if (take_word(text, "+window"))
-        return take_count(text, '\0', &s->window);
+        return s->window == 0 && take_count(text, '\0', &s->window);
     bool additive = take_word(text, "+additive");
     if (s->tensor != TENSOR_NONE || (!additive && !take_word(text, "+boolean")))
         return false;

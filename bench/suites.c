@@ -49,7 +49,8 @@ static double sample_calls(void *arg, size_t calls)
     turns_saved();
     double begin = timing_now();
     for (size_t i = 0; i < calls; i++)
-        impl->call(impl->state);
+        if (!impl->call(impl->state))
+            return -1.0;
     return timing_now() - begin - turns_saved();
 }
 
@@ -262,19 +263,39 @@ static bool is_product(enum suite_kind kind)
     return kind == SUITE_MATMUL || kind == SUITE_LINEAR || kind == SUITE_GEMV;
 }
 
-static void find_libraries(const struct plan *plan)
+/* An absent library is left out, but not one whose path was given. */
+static bool find_library(const struct plan *plan, struct library *library, const char *path)
 {
+    char about[LIBRARY_ABOUT] = "";
+    library->found = library->find(library, path, about);
+    if (!library->found && path && !library->python) {
+        diag_print("--library %s: %s", library->name, about);
+        return false;
+    }
+    if (*about)
+        report_comment("%s: %s", library->name, about);
+    if (library->only_named && !plan->named)
+        library->found = false;
+    return true;
+}
+
+/* Those that the plan has a use for. One interpreter is given for all Python libraries, and need not have each. */
+static bool find_libraries(const struct plan *plan)
+{
+    const char *python = NULL;
+    size_t found = 0;
     for (size_t i = 0; library_at(i); i++) {
         struct library *library = library_at(i);
-        char about[LIBRARY_ABOUT] = "";
         if (!(plan->impls & (IMPL_HEED << i)) || (library->products && !is_product(plan->suite->kind)))
             continue;
-        library->found = library->find(library, plan->paths[i], about);
-        if (*about)
-            report_comment("%s: %s", library->name, about);
-        if (library->only_named && !plan->named)
-            library->found = false;
+        if (!find_library(plan, library, plan->paths[i]))
+            return false;
+        python = library->python ? plan->paths[i] : python;
+        found += library->python && library->found;
     }
+    if (python && found == 0)
+        diag_print("--python %s: none of its libraries can be used", python);
+    return !python || found > 0;
 }
 
 static void end_libraries(void)
@@ -300,9 +321,9 @@ static bool run_settings(const struct plan *plan, struct report *report)
 
 bool suites_run(const struct plan *plan, struct report *report)
 {
-    if (plan->suite->kind != SUITE_PEAK)
-        find_libraries(plan);
-    bool done = run_settings(plan, report);
+    bool done = (plan->suite->kind == SUITE_PEAK || find_libraries(plan)) && run_settings(plan, report);
     end_libraries();
-    return done;
+    if (done && report_is_empty(report))
+        diag_print("nothing was measured: none of --impl is here and computes such shapes");
+    return done && !report_is_empty(report);
 }

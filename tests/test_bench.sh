@@ -188,6 +188,19 @@ summarize --nonsense
 expect "summary with a wrong option" one_line 2 'no such option'
 summarize --shape '('
 expect "summary with a wrong pattern" one_line 2 'no extended regular expression'
+summarize --shape typo
+expect "summary of nothing" one_line 1 'no rows of heed match'
+summary=$(cd "$bench_source" && pwd)/summary
+(cd "$work" && cp made.csv threads=2.csv && sh "$summary" threads=2.csv) >"$out" 2>"$err" </dev/null
+expect "summary of a file with = in its name" grep -q '2 shapes, 67.1 %' "$out"
+cp "$work/made.csv" "$work/whole.csv"
+echo 'linear,8x8x9,avx2,1,heed,1e-6,1,GFLOP/s,fma,0' >>"$work/made.csv"
+summarize
+expect "summary of a share of 0" one_line 1 'made.csv: line 6: is no row'
+cp "$work/whole.csv" "$work/made.csv"
+sh "$bench_source/summary" "$work/made.csv" 2>"$err" >&-
+status=$?
+expect "summary without standard output" one_line 1 'standard output may be closed'
 
 # ---- Python libraries --------------------------------------------------------------------------------
 
@@ -197,8 +210,10 @@ python() {
     chmod +x "$work/python"
 }
 
-run matmul 8x8x8 --threads 1 --python "$work/absent"
-expect "an interpreter that is not there" grep -q '^# torch: .*No such file' "$out"
+"$bench" matmul --shape 8x8x8 --threads 1 --python "$work/absent" >"$out" 2>"$err"
+status=$?
+expect "an interpreter that is not there" one_line 1 'absent: none of its libraries can be used'
+expect "why it is not" grep -q '^# torch: .*No such file' "$out"
 python unable
 run matmul 8x8x8 --threads 1 --python "$work/python"
 expect "an interpreter that is" grep -q '^# torch: fake' "$out"
@@ -207,6 +222,15 @@ python 'error broken'
 "$bench" matmul --shape 8x8x8 --threads 1 --python "$work/python" >"$out" 2>"$err"
 status=$?
 expect "a library that fails" one_line 1 'torch: broken'
+
+# ---- shared libraries --------------------------------------------------------------------------------
+
+"$bench" matmul --shape 8x8x8 --threads 1 --library "mkl=$work/absent.so" >"$out" 2>"$err"
+status=$?
+expect "a shared library that is not there" one_line 1 -- '--library mkl: .*absent.so'
+"$bench" linear --shape 8x8x8+relu --threads 1 --impl openblas >"$out" 2>"$err"
+status=$?
+expect "nothing measured" one_line 1 'nothing was measured'
 
 # ---- help and wrong command lines ------------------------------------------------------------------
 
@@ -227,9 +251,11 @@ refuse 'expected MxNxK' matmul --shape 8x-8x8
 refuse 'expected MxNxK' matmul --shape 8x8x99999999999999999999
 refuse 'expected numbers' matmul --threads 0
 refuse 'expected numbers' matmul --threads 1,,1
+refuse 'expected numbers' matmul --threads 4097
 refuse 'no level has that name' matmul --isa nonsense
 refuse 'expected one of heed' matmul --impl nonsense
-refuse 'expected one of heed' matmul --library nonsense=x
+refuse 'expected one of openblas' matmul --library nonsense=x
+refuse 'expected one of openblas' matmul --library heed=x
 refuse 'expected NAME=PATH' matmul --library onednn
 refuse 'for heed and unfused alone' matmul --in-turn --impl onednn
 refuse 'for heed and unfused alone' peak --in-turn
@@ -252,6 +278,8 @@ refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+window
 refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+window0
 refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+causals
 refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+additive+boolean
+refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+causal+causal
+refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+window2+window3
 refuse 'expected MxNxK' linear --shape 8x8x8+nonsense
 refuse 'expected MxNxK' matmul --shape 8x8x8+bias
 refuse 'expected MxNxK' matmul --shape 8x8x8+t

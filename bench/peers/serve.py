@@ -5,7 +5,7 @@ usage: serve.py torch|onnxruntime
 
 Requests are lines on standard input, each with a one-line answer on standard output:
 
-    open SUITE SHAPE THREADS    ready, or: unable REASON
+    open SUITE SHAPE THREADS    ready, or: unable
     run CALLS                   seconds that so many calls took
     result                      number of floats, and after the line the floats as bytes
     close                       closed
@@ -17,12 +17,11 @@ example: printf 'open linear 64x384x384 1\\nrun 100\\n' | python3 serve.py torch
 import ctypes
 import importlib
 import os
+import signal
 import sys
 import time
 
 os.environ["NUMPY_MADVISE_HUGEPAGE"] = "0"  # before numpy comes: the other libraries' operands have no huge pages either
-
-from problem import Problem
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LIBRARIES = {"torch": "torch_peer", "onnxruntime": "onnxruntime_peer"}
@@ -50,8 +49,9 @@ def settle():
 class Server:
     """Holds the problem that is open."""
 
-    def __init__(self, library, out):
+    def __init__(self, library, make_problem, out):
         self.library = library
+        self.make_problem = make_problem
         self.out = out
         self.problem = self.task = None
 
@@ -60,7 +60,7 @@ class Server:
         self.out.flush()
 
     def open(self, suite, shape, threads):
-        self.problem = Problem(suite, shape, int(threads))
+        self.problem = self.make_problem(suite, shape, int(threads))
         self.task = self.library.prepare(self.problem)
         self.say("ready" if self.task else "unable")
 
@@ -101,13 +101,15 @@ def main():
     # What libraries print must not end up among the answers.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # heed-bench, which a terminal interrupts as well, ends this process
     keep_memory()
     try:
+        problem = importlib.import_module("problem")
         library = importlib.import_module(LIBRARIES[sys.argv[1]])
     except ImportError as error:
         out.write(f"error {error}\n".encode())
         return
-    server = Server(library, out)
+    server = Server(library, problem.Problem, out)
     server.say(f"hello {library.VERSION}")
     for request in sys.stdin:
         server.serve(request)
