@@ -706,12 +706,14 @@ HEED_API heed_status heed_kv_cache_append_batch(const heed_context *context, hee
 HEED_API heed_status heed_kv_cache_truncate(heed_kv_cache *cache, size_t sequence, size_t length);
 
 /* Replaces a sequence by a copy of the first `length` keys of another one, perhaps of another cache of the same
- * n_kv_heads, head_dim and value_dim. The two sequences may not share a page. */
+ * n_kv_heads, head_dim and value_dim. Both have all pages of these keys (else HEED_ERR_INDEX), and those that are
+ * written hold no key of the other sequence (HEED_ERR_OVERLAP), nor may they be any third one's, which is not checked:
+ * after heed_kv_cache_share set pages of its own first. */
 HEED_API heed_status heed_kv_cache_fork(heed_kv_cache *cache, size_t sequence, const heed_kv_cache *from,
                                         size_t from_sequence, size_t length);
 
 /* Replaces a sequence by one that shares the pages of the first `length` keys of another one; length is a
- * multiple of page_keys. */
+ * multiple of page_keys. What its table says of later keys stays. */
 HEED_API heed_status heed_kv_cache_share(heed_kv_cache *cache, size_t sequence, size_t from_sequence, size_t length);
 
 HEED_API heed_status heed_kv_cache_length(const heed_kv_cache *cache, size_t sequence, size_t *length);

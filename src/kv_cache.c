@@ -305,12 +305,14 @@ static heed_status check_source(const heed_kv_cache *cache, size_t sequence, con
     return HEED_OK;
 }
 
-static bool share_pages(const heed_kv_cache *cache, size_t a, size_t b, size_t length)
+/* Whether `length` keys, written to pages of sequence `to` that are there, would go over any key of `from`. */
+static bool would_overwrite(const heed_kv_cache *cache, size_t to, size_t from, size_t length)
 {
-    size_t pages = heed_ceil_div(length, cache->page_keys);
-    for (size_t i = 0; i < pages; i++)
-        for (size_t j = 0; j < pages; j++)
-            if (cache->table[a * cache->table_cols + i] == cache->table[b * cache->table_cols + j])
+    size_t written = heed_ceil_div(length, cache->page_keys);
+    size_t held = heed_ceil_div(cache->length[from], cache->page_keys);
+    for (size_t i = 0; i < written; i++)
+        for (size_t j = 0; j < held; j++)
+            if (cache->table[to * cache->table_cols + i] == cache->table[from * cache->table_cols + j])
                 return true;
     return false;
 }
@@ -338,7 +340,7 @@ heed_status heed_kv_cache_fork(heed_kv_cache *cache, size_t sequence, const heed
         status = heed_kv_cache_check_pages(cache, sequence, 0, length);
     if (status == HEED_OK)
         status = heed_kv_cache_check_pages(from, from_sequence, 0, length);
-    if (status == HEED_OK && cache == from && share_pages(cache, sequence, from_sequence, length))
+    if (status == HEED_OK && cache == from && would_overwrite(cache, sequence, from_sequence, length))
         status = HEED_ERR_OVERLAP;
     if (status != HEED_OK)
         return status;

@@ -687,7 +687,7 @@ static void test_batch_calls(void)
 static void test_calls(void)
 {
     enum { PAGE = 48 };
-    const int32_t pages[] = {0, 1, 99}, negative[] = {-2}, missing[] = {-1};
+    const int32_t pages[] = {0, 1, 99}, other = 2, negative[] = {-2}, missing[] = {-1};
     heed_heads k = head_major(keys[0], MOST_KEYS, DIM), v = head_major(values[0], MOST_KEYS, VALUES), bad;
     size_t length = 0;
     begin("the calls of a cache refuse");
@@ -730,6 +730,11 @@ static void test_calls(void)
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_fork(plain, 0, paged, 0, 2 * PAGE + 1));
     EXPECT(HEED_ERR_OVERLAP, heed_kv_cache_fork(paged, 0, paged, 0, 1));
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_fork(paged, 1, paged, 0, 1));
+    EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, 1, 0, 1, pages + 1)); /* the source's second page */
+    EXPECT(HEED_ERR_OVERLAP, heed_kv_cache_fork(paged, 1, paged, 0, PAGE));
+    EXPECT(HEED_OK, heed_kv_cache_fork(paged, 1, paged, 0, 0));
+    EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, 1, 0, 1, &other));
+    EXPECT(HEED_OK, heed_kv_cache_fork(paged, 1, paged, 0, PAGE));
     EXPECT(HEED_OK, heed_kv_cache_fork(plain, 1, paged, 0, 2 * PAGE));
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_share(paged, 1, 0, 1));
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_share(paged, 1, 0, 3 * PAGE));
