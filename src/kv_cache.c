@@ -27,7 +27,8 @@ static heed_status plan(const heed_kv_cache_options *given, struct heed_kv_cache
                                     .paged = paged,
                                     .page_keys = paged ? o.page_keys : heed_pad(o.capacity ? o.capacity : 1),
                                     .pages = paged ? o.pages : o.batch};
-    if (cache->pages > INT32_MAX)
+    /* No bytes need limit what is counted: keys of no head, or of no dimension, have none. */
+    if (cache->pages > INT32_MAX || cache->page_keys > PTRDIFF_MAX || heed_pad(o.capacity) > PTRDIFF_MAX)
         return HEED_ERR_OVERFLOW;
     cache->table_cols = heed_ceil_div(o.capacity, cache->page_keys);
     cache->head_floats = heed_times(cache->page_keys, heed_plus(o.head_dim, heed_pad(o.value_dim)));
@@ -81,7 +82,8 @@ heed_status heed_kv_cache_create(const heed_kv_cache_options *options, void *mem
 heed_status heed_kv_cache_check_pages(const heed_kv_cache *cache, size_t sequence, size_t begin, size_t end)
 {
     const int32_t *table = cache->table + sequence * cache->table_cols;
-    for (size_t i = begin / cache->page_keys; i * cache->page_keys < end; i++)
+    size_t pages = heed_ceil_div(end, cache->page_keys);
+    for (size_t i = begin / cache->page_keys; i < pages; i++)
         if (table[i] < 0)
             return HEED_ERR_INDEX;
     return HEED_OK;

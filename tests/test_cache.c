@@ -617,6 +617,15 @@ static void test_options(void)
     o.struct_size--;
     EXPECT(HEED_ERR_STRUCT, heed_kv_cache_bytes(&o, &none));
     o = good;
+    o.n_kv_heads = o.head_dim = o.value_dim = 0; /* keys that take no bytes are counted all the same */
+    o.capacity = (size_t)PTRDIFF_MAX;
+    EXPECT(HEED_ERR_OVERFLOW, heed_kv_cache_bytes(&o, &none));
+    o.page_keys = (size_t)PTRDIFF_MAX + 1;
+    o.pages = 1;
+    EXPECT(HEED_ERR_OVERFLOW, heed_kv_cache_bytes(&o, &none));
+    o.capacity = 40;
+    EXPECT(HEED_ERR_OVERFLOW, heed_kv_cache_bytes(&o, &none));
+    o = good;
     unsigned char *memory = (unsigned char *)buffer(bytes / 4 + 2, 0);
     EXPECT(HEED_ERR_NULL, heed_kv_cache_create(&o, NULL, bytes, &cache));
     EXPECT(HEED_ERR_NULL, heed_kv_cache_create(&o, memory, bytes, NULL));
