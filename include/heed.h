@@ -640,7 +640,8 @@ typedef struct heed_attention_args {
  * of 48 query rows are no fewer), else of all heads; for each thread 24 rows of a key block, of q and twice of the
  * output, with mean_map and no map also of seq_kv; and in HEED_ATTENTION_LOOP_KEYS (AUTO: with fewer runs than threads)
  * for each run up to 48 rows of value_dim, rounded up to 16, and 16 floats for every 256 keys of the longest sequence.
- */
+ * With a cache the query answers for all lengths that its sequences may come to have, up to seq_kv and its capacity, so
+ * that one workspace serves until it is full. A call is content with what its own lengths need. */
 HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
                                     const heed_workspace *workspace);
 HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,
@@ -779,7 +780,8 @@ typedef struct heed_mha_args {
  * heed_kv_cache_append_batch, and the queries attend to all that their sequences then hold, with which
  * seq_kv, kv_lengths, mask and maps count. So sequences may be decoded token by token, with HEED_CAUSAL_BOTTOM_RIGHT
  * and the bits of one causal call for all tokens. memory (not NULL) without memory_offsets is not read: queries attend
- * to what earlier calls appended. The cache overlaps nothing else; on an error nothing is appended. */
+ * to what earlier calls appended. The cache overlaps nothing else; on an error nothing is appended. The query answers
+ * for all lengths of the cache, as that of heed_attention does. */
 HEED_API heed_status heed_mha(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
                               const heed_workspace *workspace);
 HEED_API heed_status heed_mha_workspace(const heed_context *context, const heed_mha_weights *weights,
@@ -842,8 +844,9 @@ typedef struct heed_encoder_args {
  * y overlaps no input but x. Bits as the operators it is made of.
  * With a cache in every layer (in some of them: HEED_ERR_NULL; one in two layers: HEED_ERR_OVERLAP) the tokens go on
  * from those of earlier calls, as in heed_mha: a stack with HEED_CAUSAL_BOTTOM_RIGHT is a decoder that may be run
- * token by token, with the bits of one call for all. That a layer's cache overlaps no other layer's weights or cache is
- * the caller's to see to: only operands of the same layer are compared. */
+ * token by token, with the bits of one call for all, and a workspace that is asked for once. That a layer's cache
+ * overlaps no other layer's weights or cache is the caller's to see to: only operands of the same layer are compared.
+ */
 HEED_API heed_status heed_encoder(const heed_context *context, size_t n_layers, const heed_encoder_layer *layers,
                                   const heed_encoder_args *args, const heed_workspace *workspace);
 HEED_API heed_status heed_encoder_workspace(const heed_context *context, size_t n_layers,

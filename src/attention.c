@@ -58,6 +58,7 @@ struct attention {
     heed_attention_args args;
     struct heed_sequences queries, keys;
     const struct heed_sequences *coming; /* keys that the cache will have got when this runs, or NULL */
+    bool lasting;                        /* planned for all keys that the cache may come to have */
     size_t query_rows, key_rows;         /* of all sequences */
     bool pack_values;                    /* rows of v that are no whole panels, or lie apart, are packed too */
     bool heads_as_rows;                  /* few queries: those of all heads of a group are the rows of a task */
@@ -277,8 +278,18 @@ static bool reach_is_uniform(const struct attention *a)
     return !a->args.cache && !a->args.kv_offsets && !a->args.kv_lengths && !a->args.q_offsets;
 }
 
+/* As many as any sequence of the cache may come to have in reach. */
+static size_t most_keys(const struct attention *a)
+{
+    size_t seq_q = a->args.seq_q, capacity = a->args.cache->capacity;
+    size_t keys = a->args.seq_kv < capacity ? a->args.seq_kv : capacity;
+    return a->args.causal == HEED_CAUSAL_TOP_LEFT && seq_q < keys ? seq_q : keys;
+}
+
 static size_t longest_keys(const struct attention *a)
 {
+    if (a->args.cache && a->lasting)
+        return most_keys(a);
     if (reach_is_uniform(a))
         return a->args.batch ? keys_in_reach(a, 0) : 0;
     size_t longest = 0;
@@ -320,10 +331,10 @@ static heed_attention_loop choose_loop(const struct attention *a)
 }
 
 static heed_status describe(struct attention *a, const heed_context *context, struct heed_context *fallback,
-                            const heed_attention_args *args, const struct heed_sequences *coming)
+                            const heed_attention_args *args, const struct heed_sequences *coming, bool lasting)
 {
     const heed_attention_args defaults = HEED_ATTENTION_ARGS_INIT;
-    *a = (struct attention){.args = defaults, .coming = coming};
+    *a = (struct attention){.args = defaults, .coming = coming, .lasting = lasting};
     heed_status status = heed_context_resolve(context, fallback, &a->context);
     if (status == HEED_OK && !args)
         status = HEED_ERR_NULL;
@@ -425,17 +436,17 @@ static size_t scratch_parts(const struct attention *a)
 }
 
 heed_status heed_attention_workspace_after(const heed_context *context, const heed_attention_args *args,
-                                           const struct heed_sequences *coming, size_t *bytes)
+                                           const struct heed_sequences *coming, bool lasting, size_t *bytes)
 {
     struct heed_context fallback;
     struct attention a;
-    heed_status status = describe(&a, context, &fallback, args, coming);
+    heed_status status = describe(&a, context, &fallback, args, coming, lasting);
     return status == HEED_OK ? heed_workspace_answer(scratch_parts(&a), bytes) : status;
 }
 
 heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args, size_t *bytes)
 {
-    return heed_attention_workspace_after(context, args, NULL, bytes);
+    return heed_attention_workspace_after(context, args, NULL, true, bytes);
 }
 
 static void write_maps(struct heed_operands *operands, const heed_attention_args *args)
@@ -936,7 +947,7 @@ heed_status heed_attention(const heed_context *context, const heed_attention_arg
     struct heed_context fallback;
     struct attention_run run = {.first_key = NULL};
     struct heed_operands operands;
-    heed_operands_begin(&operands, describe(&run.a, context, &fallback, args, NULL));
+    heed_operands_begin(&operands, describe(&run.a, context, &fallback, args, NULL, false));
     if (operands.status != HEED_OK)
         return operands.status;
     check_operands(&operands, &run.a);

@@ -12,6 +12,7 @@ struct encoder {
     size_t stride;
     heed_encoder_args args;
     size_t rows, d_model;
+    bool lasting; /* planned for all lengths of the caches */
 };
 
 static heed_status read_layer(const struct encoder *e, size_t index, heed_encoder_layer *layer)
@@ -77,7 +78,7 @@ static heed_status check_layer(const struct encoder *e, size_t index, size_t *by
     if (status != HEED_OK)
         return status;
     heed_mha_args args = mha_args(e, &layer);
-    status = heed_mha_workspace(e->context, layer.attention, &args, &mha_bytes);
+    status = heed_mha_plan(e->context, layer.attention, &args, e->lasting, &mha_bytes);
     if (status == HEED_OK)
         status = heed_ffn_workspace(e->context, layer.ffn, e->rows, &ffn_bytes);
     if (status != HEED_OK)
@@ -96,10 +97,11 @@ static heed_status check_layer(const struct encoder *e, size_t index, size_t *by
 
 static heed_status describe(struct encoder *e, const heed_context *context, struct heed_context *fallback,
                             size_t n_layers, const heed_encoder_layer *layers, const heed_encoder_args *args,
-                            size_t *layer_bytes)
+                            bool lasting, size_t *layer_bytes)
 {
     const heed_encoder_args defaults = HEED_ENCODER_ARGS_INIT;
-    *e = (struct encoder){.n_layers = n_layers, .layers = (const unsigned char *)layers, .args = defaults};
+    *e = (struct encoder){
+        .n_layers = n_layers, .layers = (const unsigned char *)layers, .args = defaults, .lasting = lasting};
     *layer_bytes = 0;
     heed_status status = heed_context_resolve(context, fallback, &e->context);
     if (status == HEED_OK && n_layers == 0)
@@ -150,7 +152,7 @@ heed_status heed_encoder_workspace(const heed_context *context, size_t n_layers,
     struct heed_context fallback;
     struct encoder e;
     size_t layer_bytes;
-    heed_status status = describe(&e, context, &fallback, n_layers, layers, args, &layer_bytes);
+    heed_status status = describe(&e, context, &fallback, n_layers, layers, args, true, &layer_bytes);
     return status == HEED_OK ? heed_workspace_answer(scratch_parts(&e, layer_bytes), bytes) : status;
 }
 
@@ -309,7 +311,7 @@ heed_status heed_encoder(const heed_context *context, size_t n_layers, const hee
     struct heed_context fallback;
     struct encoder e;
     size_t layer_bytes = 0;
-    heed_status status = describe(&e, context, &fallback, n_layers, layers, args, &layer_bytes);
+    heed_status status = describe(&e, context, &fallback, n_layers, layers, args, false, &layer_bytes);
     size_t bytes = heed_scratch_total(scratch_parts(&e, layer_bytes));
     if (status == HEED_OK && bytes > PTRDIFF_MAX)
         status = HEED_ERR_OVERFLOW;

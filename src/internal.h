@@ -340,9 +340,14 @@ heed_status heed_kv_append_check(const struct heed_kv_append *append);
 void heed_kv_append_run(const struct heed_context *context, const struct heed_kv_append *append, size_t rows,
                         const heed_heads *k, const heed_heads *v);
 
-/* heed_attention_workspace, and its checks, for when these keys will have been appended, if not NULL. */
+/* heed_attention_workspace, and its checks, for when these keys will have been appended, if not NULL. The need grows
+ * with the keys: what lasts is that of as many as the cache may come to have. */
 heed_status heed_attention_workspace_after(const heed_context *context, const heed_attention_args *args,
-                                           const struct heed_sequences *coming, size_t *bytes);
+                                           const struct heed_sequences *coming, bool lasting, size_t *bytes);
+
+/* heed_mha_workspace, and the checks of heed_mha but for its operands' memory; lasting as above. */
+heed_status heed_mha_plan(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
+                          bool lasting, size_t *bytes);
 
 /* Puts n keys, ld apart, into panels [][dim][16] at columns first to first + n - 1. Columns after the last one
  * of a panel that begins among them become 0. */

@@ -130,10 +130,10 @@ static heed_attention_args attention_args(const struct mha *m, const float *q, c
 }
 
 /* Bytes of q, k, v and concat, and of the attention within. */
-static heed_status scratch_parts(const struct mha *m, size_t *parts, size_t *attention_bytes)
+static heed_status scratch_parts(const struct mha *m, bool lasting, size_t *parts, size_t *attention_bytes)
 {
     heed_attention_args args = attention_args(m, NULL, NULL, NULL, NULL);
-    heed_status status = heed_attention_workspace_after(m->context, &args, &m->keys.rows, attention_bytes);
+    heed_status status = heed_attention_workspace_after(m->context, &args, &m->keys.rows, lasting, attention_bytes);
     *parts = 0;
     if (is_idle(m))
         return status;
@@ -149,16 +149,22 @@ static heed_status scratch_parts(const struct mha *m, size_t *parts, size_t *att
     return status;
 }
 
-heed_status heed_mha_workspace(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
-                               size_t *bytes)
+heed_status heed_mha_plan(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
+                          bool lasting, size_t *bytes)
 {
     struct heed_context fallback;
     struct mha m;
     size_t parts = 0, attention_bytes = 0;
     heed_status status = describe(&m, context, &fallback, weights, args);
     if (status == HEED_OK)
-        status = scratch_parts(&m, &parts, &attention_bytes);
+        status = scratch_parts(&m, lasting, &parts, &attention_bytes);
     return status == HEED_OK ? heed_workspace_answer(parts, bytes) : status;
+}
+
+heed_status heed_mha_workspace(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
+                               size_t *bytes)
+{
+    return heed_mha_plan(context, weights, args, true, bytes);
 }
 
 static void check_operands(struct heed_operands *operands, const struct mha *m)
@@ -248,7 +254,7 @@ heed_status heed_mha(const heed_context *context, const heed_mha_weights *weight
     struct heed_operands operands;
     heed_operands_begin(&operands, describe(&m, context, &fallback, weights, args));
     if (operands.status == HEED_OK)
-        heed_fail(&operands, scratch_parts(&m, &parts, &attention_bytes));
+        heed_fail(&operands, scratch_parts(&m, false, &parts, &attention_bytes));
     if (operands.status != HEED_OK)
         return operands.status;
     check_operands(&operands, &m);

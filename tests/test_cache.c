@@ -479,6 +479,88 @@ static void test_layers(const struct heed_kernels *table)
     }
 }
 
+/* ---- a workspace for all lengths ---- */
+
+enum { GROWTH = 175 }; /* less than a key block; a part of the capacity */
+
+static heed_workspace room(size_t bytes)
+{
+    return (heed_workspace){guarded(bytes / sizeof(float), 1), bytes};
+}
+
+/* What the query says of an empty cache serves it until it is full, and calls are content with less before. */
+static void check_lasting_attention(heed_attention_loop loop, float *map)
+{
+    heed_kv_cache *cache = make_filled_pages(48);
+    heed_attention_args a = common_args(&shapings[0]), shorter;
+    size_t bytes = 0, now = 0, less = 0;
+    a.seq_q = 1;
+    a.cache = cache;
+    a.loop = loop;
+    a.q = head_major(queries[0], MOST_KEYS, DIM);
+    a.out = (heed_heads_out){guarded(HEADS * VALUES, 1), 0, VALUES, VALUES};
+    a.map = (heed_heads_out){map, 0, MOST_KEYS, MOST_KEYS};
+    shorter = a;
+    shorter.seq_kv = GROWTH;
+    CHECK(heed_attention_workspace(context, &a, &bytes) == HEED_OK);
+    CHECK(heed_attention_workspace(context, &shorter, &less) == HEED_OK && less < bytes);
+    const heed_workspace lasting = room(bytes), small = room(less);
+    for (size_t held = 0; held < MOST_KEYS; held += GROWTH) {
+        append(cache, 0, 0, held, GROWTH);
+        CHECK(heed_attention(context, &a, &lasting) == HEED_OK);
+        CHECK(heed_attention(context, &a, &small) == (held == 0 ? HEED_OK : HEED_ERR_WORKSPACE) || held == GROWTH);
+        CHECK(heed_attention_workspace(context, &a, &now) == HEED_OK && now == bytes);
+    }
+    a.seq_kv = SIZE_MAX / 4; /* no cache has more than its capacity */
+    a.map.data = NULL;
+    CHECK(heed_attention_workspace(context, &a, &now) == HEED_OK && now <= bytes);
+}
+
+static void check_lasting_layers(void)
+{
+    const heed_mha_weights w[LAYERS] = {random_mha(), random_mha()};
+    heed_ffn_weights f[LAYERS];
+    heed_encoder_layer stack[LAYERS];
+    heed_kv_cache *caches[] = {make_filled_pages(0), make_filled_pages(48), make_filled_pages(16)};
+    heed_mha_args m = common_mha(&shapings[0]);
+    heed_encoder_args e = HEED_ENCODER_ARGS_INIT;
+    size_t bytes = 0, stack_bytes = 0;
+    make_stack(w, f, stack);
+    stack[0].cache = caches[0];
+    stack[1].cache = caches[1];
+    m.batch = m.seq_q = e.batch = e.seq = 1;
+    m.x = e.x = tokens[0];
+    m.y = e.y = guarded(MODEL, 1);
+    m.cache = caches[2];
+    e.ldx = e.ldy = MODEL;
+    e.seq_kv = MOST_KEYS;
+    CHECK(heed_mha_workspace(context, &w[0], &m, &bytes) == HEED_OK);
+    CHECK(heed_encoder_workspace(context, LAYERS, stack, &e, &stack_bytes) == HEED_OK);
+    const heed_workspace lasting = room(bytes), stack_lasting = room(stack_bytes);
+    for (size_t held = 0; held < MOST_KEYS; held += GROWTH) {
+        for (size_t i = 0; i < sizeof caches / sizeof *caches; i++)
+            append(caches[i], 0, 0, held, GROWTH - 1);
+        CHECK(heed_mha(context, &w[0], &m, &lasting) == HEED_OK);
+        CHECK(heed_encoder(context, LAYERS, stack, &e, &stack_lasting) == HEED_OK);
+    }
+}
+
+static void test_lasting(const struct heed_kernels *table)
+{
+    for (size_t threads = 2; threads < 4; threads++) {
+        begin("%s: a workspace serves a cache up to its capacity, %zu threads", table->name, threads);
+        context = context_on(table, threads);
+        fill();
+        check_lasting_attention(HEED_ATTENTION_LOOP_KEYS, NULL);
+        check_lasting_attention(HEED_ATTENTION_LOOP_ROWS, guarded(HEADS * MOST_KEYS, 1));
+        check_lasting_layers();
+        heed_context_destroy(context);
+        context = NULL;
+        end();
+        release_all();
+    }
+}
+
 /* ---- pages ---- */
 
 /* Keys that no window reaches need no page. */
@@ -804,5 +886,6 @@ int main(void)
     test_batch_calls();
     for_each_table(test_table);
     for_each_table(test_layers);
+    for_each_table(test_lasting);
     return finish();
 }
