@@ -95,7 +95,7 @@ HEED_API heed_status heed_level_default(const char **name);
 
 typedef enum heed_executor {
     HEED_EXECUTOR_SERIAL = 0, /* the calling thread */
-    HEED_EXECUTOR_OPENMP = 1, /* OpenMP; the calling thread where the library was built without */
+    HEED_EXECUTOR_OPENMP = 1, /* OpenMP; where the library was built without, the calling thread alone */
     HEED_EXECUTOR_HOST = 2    /* the host's own threads, through heed_host.run */
 } heed_executor;
 
@@ -142,7 +142,7 @@ HEED_API heed_status heed_context_create(heed_context **context, const heed_cont
 HEED_API void heed_context_destroy(heed_context *context);
 
 HEED_API const char *heed_context_level(const heed_context *context); /* name of the level, "" if none */
-HEED_API size_t heed_context_threads(const heed_context *context);
+HEED_API size_t heed_context_threads(const heed_context *context);    /* 1 where only the caller's works */
 
 /* CPUs that this process may use: the least of affinity mask and cgroup quota (rounded up), and
  * at least 1. */

@@ -310,12 +310,23 @@ double subnormal_slack(const struct heed_kernels *table)
 #endif
 }
 
+static void run_in_turn(void *host, size_t n_tasks, heed_task *task, void *arg)
+{
+    (void)host;
+    for (size_t i = 0; i < n_tasks; i++)
+        task(arg, i, 0);
+}
+
+/* Without OpenMP a host, lest one thread be all that plans are tested for. */
 heed_context *context_on(const struct heed_kernels *table, size_t threads)
 {
     heed_context *context = NULL;
     heed_context_options options = HEED_CONTEXT_OPTIONS_INIT;
     options.threads = threads;
-    options.executor = threads > 1 ? HEED_EXECUTOR_OPENMP : HEED_EXECUTOR_SERIAL;
+    options.host.run = run_in_turn;
+    options.executor = threads <= 1        ? HEED_EXECUTOR_SERIAL
+                       : heed_has_openmp() ? HEED_EXECUTOR_OPENMP
+                                           : HEED_EXECUTOR_HOST;
     if (heed_context_create_on(&context, &options, table) != HEED_OK) {
         printf("Bail out! no context\n");
         exit(99);

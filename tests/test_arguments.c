@@ -1856,7 +1856,8 @@ static void test_context(void)
     begin("contexts and levels refuse");
     GOOD((void)0);
     GOOD(p.given = NULL);
-    CHECK(heed_context_threads(p.context) == heed_default_threads() && heed_context_level(p.context)[0]);
+    CHECK(heed_context_threads(p.context) == (heed_has_openmp() ? heed_default_threads() : 1) &&
+          heed_context_level(p.context)[0]);
     WRONG(HEED_ERR_NULL, p.result = NULL);
     WRONG(HEED_ERR_LEVEL_UNKNOWN, p.o.level = "");
     WRONG(HEED_ERR_LEVEL_UNKNOWN, p.o.level = "avx1024");
@@ -1869,6 +1870,8 @@ static void test_context(void)
     GOOD((p.o.executor = HEED_EXECUTOR_HOST, p.o.threads = 2, p.o.host.run = run_nothing));
     GOOD((p.o.executor = HEED_EXECUTOR_SERIAL, p.o.threads = 3));
     CHECK(heed_context_threads(p.context) == 1);
+    GOOD(p.o.threads = 3);
+    CHECK(heed_context_threads(p.context) == (heed_has_openmp() ? 3 : 1));
     WRONG(HEED_ERR_NULL, p.o.allocator.allocate = refuse);
     WRONG(HEED_ERR_NULL, p.o.allocator.release = ignore);
     WRONG(HEED_ERR_MEMORY, p.o.allocator = ((heed_allocator){refuse, ignore, NULL}));
