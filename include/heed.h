@@ -840,7 +840,8 @@ typedef struct heed_encoder_args {
     }
 
 /* y = the n_layers encoder layers applied to x one after another; n_layers = 1 is a single layer, 0
- * is HEED_ERR_SHAPE. layers is an array; every layer has the same d_model and the same struct_size.
+ * is HEED_ERR_SHAPE. layers is an array; every layer has the same d_model and the same struct_size (else
+ * HEED_ERR_STRUCT).
  * y overlaps no input but x. Bits as the operators it is made of.
  * With a cache in every layer (in some of them: HEED_ERR_NULL; one in two layers: HEED_ERR_OVERLAP) the tokens go on
  * from those of earlier calls, as in heed_mha: a stack with HEED_CAUSAL_BOTTOM_RIGHT is a decoder that may be run

@@ -18,8 +18,13 @@ struct encoder {
 static heed_status read_layer(const struct encoder *e, size_t index, heed_encoder_layer *layer)
 {
     const heed_encoder_layer defaults = HEED_ENCODER_LAYER_INIT;
+    const unsigned char *given = e->layers + index * e->stride;
+    size_t size;
     *layer = defaults;
-    return heed_struct_read(layer, sizeof *layer, sizeof *layer, e->layers + index * e->stride);
+    memcpy(&size, given, sizeof size);
+    if (size != e->stride) /* a longer one would reach beyond the array */
+        return HEED_ERR_STRUCT;
+    return heed_struct_read(layer, sizeof *layer, sizeof *layer, given);
 }
 
 static heed_mha_args mha_args(const struct encoder *e, const heed_encoder_layer *layer)

@@ -92,6 +92,16 @@ static void *extended(const void *given, size_t size, unsigned char tail)
         GOOD(given = extended(&(s), sizeof(s), 0));                                                                    \
     } while (0)
 
+/* Two layers, of which the second one is of another version than the first. */
+static void *unlike_layers(const heed_encoder_layer layers[2])
+{
+    size_t longer = sizeof *layers + 16;
+    memset(&later, 0, sizeof later);
+    memcpy(&later, layers, 2 * sizeof *layers);
+    memcpy(later.bytes + sizeof *layers, &longer, sizeof longer);
+    return &later;
+}
+
 #define NOT_IN_ENUM 99
 
 /* ---- matmul ---- */
@@ -1690,6 +1700,7 @@ static void test_encoder(void)
     WRONG_STRUCTS(p.a, p.given);
     GOOD((p.n = 1, p.given_layers = extended(&p.layers[0], sizeof p.layers[0], 0)));
     WRONG(HEED_ERR_STRUCT, (p.n = 1, p.given_layers = extended(&p.layers[0], sizeof p.layers[0], 1)));
+    WRONG(HEED_ERR_STRUCT, p.given_layers = unlike_layers(p.layers));
     reset();
     CHECK(heed_encoder_workspace(NULL, 2, p.layers, &p.a, &bytes) == HEED_OK && bytes > 0);
     CHECK(heed_encoder_workspace(NULL, 2, p.layers, &p.a, NULL) == HEED_ERR_NULL);
