@@ -345,7 +345,7 @@ static heed_status describe(struct attention *a, const heed_context *context, st
     if (status != HEED_OK)
         return status;
     a->queries = (struct heed_sequences){a->args.batch, a->args.seq_q, a->args.q_offsets};
-    a->keys = (struct heed_sequences){a->args.batch, a->args.seq_kv, a->args.kv_offsets};
+    a->keys = (struct heed_sequences){a->args.batch, a->args.seq_kv, a->args.cache ? NULL : a->args.kv_offsets};
     status = heed_sequences_check(&a->queries, true, &a->query_rows);
     if (status == HEED_OK)
         status = a->args.cache ? check_cache(a) : heed_sequences_check(&a->keys, true, &a->key_rows);

@@ -191,8 +191,11 @@ static void check_layer_operands(struct heed_operands *operands, const struct en
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         heed_read_optional(operands, vectors[i].data, sizeof(float), e->rows ? 1 : 0, vectors[i].cols, vectors[i].cols,
                            0);
-    if (layer->cache)
+    if (layer->cache) {
+        size_t batch = e->args.batch;
+        heed_read_optional(operands, e->args.cache_sequences, sizeof(size_t), 1, batch, batch, 0);
         heed_write(operands, layer->cache, 1, 1, layer->cache->bytes, layer->cache->bytes, 0);
+    }
 }
 
 static void check_mask(struct heed_operands *operands, const struct encoder *e, const heed_encoder_layer *layer)
@@ -214,7 +217,6 @@ static void check_common_operands(struct heed_operands *operands, const struct e
     const struct heed_sequences sequences = {args->batch, args->seq, args->offsets};
     heed_read_offsets(operands, &sequences);
     heed_read_optional(operands, args->kv_lengths, sizeof(size_t), 1, args->batch, args->batch, 0);
-    heed_read_optional(operands, args->cache_sequences, sizeof(size_t), 1, args->batch, args->batch, 0);
     heed_read(operands, args->x, sizeof(float), e->rows, e->d_model, args->ldx, 1);
     heed_write(operands, args->y, sizeof(float), e->rows, e->d_model, args->ldy, 1);
 }

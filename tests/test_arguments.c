@@ -1701,6 +1701,7 @@ static void test_encoder(void)
     GOOD((p.n = 1, p.given_layers = extended(&p.layers[0], sizeof p.layers[0], 0)));
     WRONG(HEED_ERR_STRUCT, (p.n = 1, p.given_layers = extended(&p.layers[0], sizeof p.layers[0], 1)));
     WRONG(HEED_ERR_STRUCT, p.given_layers = unlike_layers(p.layers));
+    GOOD(p.a.cache_sequences = shifted(p.a.y, 1));
     reset();
     CHECK(heed_encoder_workspace(NULL, 2, p.layers, &p.a, &bytes) == HEED_OK && bytes > 0);
     CHECK(heed_encoder_workspace(NULL, 2, p.layers, &p.a, NULL) == HEED_ERR_NULL);

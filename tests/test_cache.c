@@ -873,6 +873,9 @@ static void test_calls(void)
     a = good;
     a.out.data = (float *)(void *)paged;
     EXPECT(HEED_ERR_OVERLAP, heed_attention(context, &a, NULL));
+    a = good;
+    a.kv_offsets = (const size_t *)(const void *)((const char *)out + 1);
+    EXPECT(HEED_OK, heed_attention(context, &a, NULL));
     EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, 0, 1, 1, missing));
     EXPECT(HEED_ERR_INDEX, heed_attention(context, &good, NULL));
     end();
