@@ -208,6 +208,14 @@ static heed_status check_cache(const struct attention *a)
     return HEED_OK;
 }
 
+/* Keys that no query asks for need not be countable. */
+static heed_status check_keys(struct attention *a)
+{
+    if (a->query_rows == 0 && !a->keys.offsets)
+        return HEED_OK;
+    return heed_sequences_check(&a->keys, true, &a->key_rows);
+}
+
 static heed_status check_pages(const struct attention *a)
 {
     heed_status status = HEED_OK;
@@ -348,7 +356,7 @@ static heed_status describe(struct attention *a, const heed_context *context, st
     a->keys = (struct heed_sequences){a->args.batch, a->args.seq_kv, a->args.cache ? NULL : a->args.kv_offsets};
     status = heed_sequences_check(&a->queries, true, &a->query_rows);
     if (status == HEED_OK)
-        status = a->args.cache ? check_cache(a) : heed_sequences_check(&a->keys, true, &a->key_rows);
+        status = a->args.cache ? check_cache(a) : check_keys(a);
     if (status == HEED_OK)
         status = check_lengths(a);
     if (status == HEED_OK)

@@ -208,9 +208,10 @@ heed_status heed_matmul_workspace(const heed_context *context, heed_transpose tr
                         .m = m,
                         .n = n,
                         .k = k};
+    size_t depth = m == 0 || n == 0 ? 0 : k; /* of an empty c neither a nor b is looked at */
     bool countable = heed_times(heed_times(m, n), sizeof(float)) <= PTRDIFF_MAX &&
-                     heed_times(heed_times(m, k), sizeof(float)) <= PTRDIFF_MAX &&
-                     heed_times(heed_times(k, n), sizeof(float)) <= PTRDIFF_MAX;
+                     heed_times(heed_times(m, depth), sizeof(float)) <= PTRDIFF_MAX &&
+                     heed_times(heed_times(depth, n), sizeof(float)) <= PTRDIFF_MAX;
     size_t parts = countable ? scratch_of_forms(resolved, &mm) : SIZE_MAX;
     return heed_workspace_answer(fits_room(parts) ? 0 : parts, bytes);
 }

@@ -228,7 +228,7 @@ heed_status heed_rotary(const heed_context *context, const heed_rotary_args *arg
     heed_read(&operands, a->cosine, sizeof(float), empty ? 0 : a->positions, half, a->ld_cosine, 0);
     heed_read(&operands, a->sine, sizeof(float), empty ? 0 : a->positions, half, a->ld_sine, 0);
     heed_read_optional(&operands, a->ids, sizeof(int32_t), empty ? 0 : 1, tokens, tokens, 0);
-    if (operands.status == HEED_OK && !empty)
+    if (operands.status == HEED_OK && !empty && half > 0)
         heed_fail(&operands, check_rows(a, tokens));
     const struct heed_dims src = {
         {a->batch, a->n_heads, a->seq}, {a->src.batch_stride, a->src.head_stride, a->src.row_stride}, a->head_dim};

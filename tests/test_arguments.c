@@ -172,6 +172,15 @@ static void test_matmul(void)
     heed_context_destroy(wide);
     CHECK(heed_matmul_workspace(NULL, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 5, SIZE_MAX, SIZE_MAX / 2, &bytes) ==
           HEED_ERR_OVERFLOW);
+    for (int ta = 0; ta < 2; ta++)
+        for (int tb = 0; tb < 2; tb++) {
+            size_t none = 1, nor_here = 1;
+            CHECK(heed_matmul_workspace(NULL, (heed_transpose)ta, (heed_transpose)tb, 0, SIZE_MAX, SIZE_MAX, &none) ==
+                  HEED_OK);
+            CHECK(heed_matmul_workspace(NULL, (heed_transpose)ta, (heed_transpose)tb, SIZE_MAX, 0, SIZE_MAX,
+                                        &nor_here) == HEED_OK);
+            CHECK(none == 0 && nor_here == 0);
+        }
 #define WITH_WORKSPACE(memory_, bytes_)                                                                                \
     (p.ta = HEED_TRANSPOSE, p.m = 3, p.n = 4, p.k = 250, p.lda = 3, p.ldb = 4,                                         \
      p.memory = (heed_workspace){memory_, bytes_}, p.workspace = &p.memory)
@@ -1141,6 +1150,8 @@ static void test_rotary(void)
     WRONG(HEED_OK, (p.a.seq = 0, p.a.cosine = p.a.sine = NULL, p.a.src.data = NULL, p.a.dst.data = NULL));
     WRONG(HEED_OK, (p.a.n_heads = 0, p.a.src.data = NULL, p.a.dst.data = NULL));
     GOOD((p.a.dims = 0, p.a.cosine = p.a.sine = NULL));
+    GOOD((p.a.dims = p.a.positions = 0, p.a.cosine = p.a.sine = NULL));
+    GOOD((p.a.dims = p.a.positions = 0, p.a.cosine = p.a.sine = NULL, p.a.ids = NULL));
 #undef reset
 #undef call
     end();
@@ -1308,6 +1319,7 @@ static void test_attention(void)
     WRONG(HEED_OK, (p.a.n_heads = p.a.n_kv_heads = 0,
                     p.a.q.data = p.a.k.data = p.a.v.data = p.a.out.data = p.a.map.data = NULL));
     WRONG(HEED_OK, (p.a.seq_q = 0, p.a.q.data = p.a.out.data = p.a.map.data = NULL));
+    WRONG(HEED_OK, (p.a.seq_q = 0, p.a.batch = SIZE_MAX / 4, p.a.q.data = p.a.out.data = p.a.map.data = NULL));
     WRONG(HEED_OK, (p.a.value_dim = 0, p.a.v.data = p.a.out.data = p.a.map.data = NULL));
     GOOD((p.a.head_dim = 0, p.a.q.data = p.a.k.data = NULL));
     GOOD((p.a.value_dim = 0, p.a.v.data = p.a.out.data = NULL));
