@@ -136,15 +136,14 @@ static double turning_dimension(size_t dims, double base, double turns, size_t c
 heed_status heed_rotary_yarn(size_t dims, double base, double factor, double beta_fast, double beta_slow,
                              size_t original_context, double *factors, double *magnitude)
 {
-    heed_status status = check_scaling(dims, base, factor, original_context, factors);
+    struct heed_operands operands;
+    heed_operands_begin(&operands, check_scaling(dims, base, factor, original_context, factors));
+    heed_require(&operands, beta_fast <= 0x1p100 && beta_slow >= 0x1p-100 && beta_slow <= beta_fast, HEED_ERR_VALUE);
+    heed_write(&operands, factors, sizeof *factors, 1, dims / 2, dims / 2, 0);
+    heed_write(&operands, magnitude, sizeof *magnitude, 1, 1, 1, 0);
+    heed_status status = heed_operands_check(&operands, NULL, 0);
     if (status != HEED_OK)
         return status;
-    if (!magnitude)
-        return HEED_ERR_NULL;
-    if ((uintptr_t)magnitude % sizeof *magnitude != 0)
-        return HEED_ERR_ALIGNMENT;
-    if (!(beta_fast >= 0x1p-100 && beta_fast <= 0x1p100) || !(beta_slow >= 0x1p-100 && beta_slow <= beta_fast))
-        return HEED_ERR_VALUE;
     double last = dims > 0 ? (double)(dims - 1) : 0.0;
     double low = turning_dimension(dims, base, beta_fast, original_context);
     double high = turning_dimension(dims, base, beta_slow, original_context);

@@ -1092,7 +1092,10 @@ static void test_rotary_table(void)
     CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, 8192, factors, NULL) == HEED_ERR_NULL);
     CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, 8192, factors, shifted(&magnitude, 4)) == HEED_ERR_ALIGNMENT);
     for (size_t i = 0; i < COUNT(factors); i++)
+        CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, 8192, factors, &factors[i]) == HEED_ERR_OVERLAP);
+    for (size_t i = 0; i < COUNT(factors); i++)
         CHECK(factors[i] == 7.0 && magnitude == 7.0);
+    CHECK(heed_rotary_yarn(6, 10000.0, 8.0, 32.0, 1.0, 8192, factors, &factors[3]) == HEED_OK);
     end();
 }
 
