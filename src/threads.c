@@ -3,6 +3,7 @@
  */
 #include "internal.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +16,49 @@
 
 #define PATH_LENGTH 4096
 
+#if HAVE_SCHED_GETAFFINITY && defined(CPU_ALLOC)
+/* More than any kernel is built for. */
+#define MOST_CPUS 1048576
+
+/* CPUs of the affinity, whose set has room for so many; negative if the kernel's own is larger. */
+static long count_cpus(size_t room)
+{
+    size_t bytes = CPU_ALLOC_SIZE(room);
+    cpu_set_t *set = CPU_ALLOC(room);
+    if (!set)
+        return 0;
+    int error = sched_getaffinity(0, bytes, set) == 0 ? 0 : errno;
+    long count = error == 0 ? CPU_COUNT_S(bytes, set) : error == EINVAL ? -1 : 0;
+    CPU_FREE(set);
+    return count;
+}
+
+/* The kernel refuses a smaller set than its own, and does not say how large that is. */
+static size_t allowed_cpus(void)
+{
+    long count = -1;
+    for (size_t room = CPU_SETSIZE; count < 0 && room <= MOST_CPUS; room *= 2)
+        count = count_cpus(room);
+    return count > 0 ? (size_t)count : 0;
+}
+#elif HAVE_SCHED_GETAFFINITY
+static size_t allowed_cpus(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (size_t)CPU_COUNT(&set) : 0;
+}
+#else
+static size_t allowed_cpus(void)
+{
+    return 0;
+}
+#endif
+
 static size_t affinity_cpus(void)
 {
-#if HAVE_SCHED_GETAFFINITY
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
-        return (size_t)CPU_COUNT(&set);
-#endif
+    size_t allowed = allowed_cpus();
+    if (allowed > 0)
+        return allowed;
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 ? (size_t)online : 1;
 }

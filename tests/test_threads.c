@@ -4,11 +4,18 @@
  */
 #include "check.h"
 
+#include <errno.h>
 #include <fenv.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
+
+#if HAVE_SCHED_GETAFFINITY
+#include <sched.h>
+#include <sys/syscall.h>
+#endif
 
 enum { MOST_TASKS = 150, TEAM = 4, ROUNDS = 20 };
 
@@ -194,6 +201,41 @@ static void test_all_modes(void)
 }
 #endif
 
+/* ---- how many CPUs there are ---- */
+
+#if HAVE_SCHED_GETAFFINITY && defined(CPU_ALLOC) && defined(SYS_sched_getaffinity)
+static size_t kernel_cpus; /* of a kernel that is played, 0: the one that there is */
+
+/* In place of libc's: on the kernel that is played the process may use the last CPU only. */
+int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
+{
+    memset(set, 0, bytes);
+    if (kernel_cpus == 0)
+        return syscall(SYS_sched_getaffinity, pid, bytes, set) < 0 ? -1 : 0;
+    if (bytes * CHAR_BIT < kernel_cpus) {
+        errno = EINVAL;
+        return -1;
+    }
+    CPU_SET_S(kernel_cpus - 1, bytes, set);
+    return 0;
+}
+
+static void test_cpus(void)
+{
+    begin("the affinity counts on kernels for any number of CPUs");
+    for (kernel_cpus = 64; kernel_cpus <= 65536; kernel_cpus *= 2)
+        check_that(heed_default_threads() == 1, "%zu threads on one CPU of %zu", heed_default_threads(), kernel_cpus);
+    kernel_cpus = 0;
+    CHECK(heed_default_threads() >= 1);
+    end();
+}
+#else
+static void test_cpus(void)
+{
+    skip("there is none, or of one size only", "the affinity counts on kernels for any number of CPUs");
+}
+#endif
+
 int main(void)
 {
     static const size_t threads[] = {1, 2, 3, 7, 66};
@@ -207,5 +249,6 @@ int main(void)
         end();
     }
     test_all_modes();
+    test_cpus();
     return finish();
 }
