@@ -12,8 +12,8 @@
  * Aliasing   Inputs may overlap each other. An output may be an input only where the comment says
  *            so, and then at the same address with the same strides; any other overlap is
  *            HEED_ERR_OVERLAP. (Overlap is judged on the span from first to last element.)
- * Errors     The first wrong argument decides the status, and nothing is written. An error never
- *            ends the process and never prints.
+ * Errors     Of several wrong arguments any one decides the status, and nothing is written. An error
+ *            never ends the process and never prints.
  * Threads    A context is immutable after creation: any number of threads may use one at once.
  *            NULL for a context means: the default level, one thread, malloc.
  * Bits       Within a class (heed_level_info.fused) a result does not depend on the level, the
@@ -137,7 +137,9 @@ typedef struct heed_context heed_context;
 
 /* Makes a context; options NULL means HEED_CONTEXT_OPTIONS_INIT. It starts no thread: OpenMP
  * starts its own at the first operator that is large enough to share. libgomp's threads do not
- * survive a fork: in a child of a process in which this library has used them it runs serially. */
+ * survive a fork: in a child of a process in which this library has used them it runs serially. Where
+ * only something else has used OpenMP before the fork this library cannot know, and libgomp may wait for
+ * ever: such a child takes HEED_EXECUTOR_SERIAL or HEED_EXECUTOR_HOST. */
 HEED_API heed_status heed_context_create(heed_context **context, const heed_context_options *options);
 HEED_API void heed_context_destroy(heed_context *context);
 
@@ -297,16 +299,17 @@ typedef struct heed_softmax_options {
 /* dst = softmax of scale * src + mask; dst may be src, but does not overlap the mask. options NULL is
  * heed_softmax. Row r is row i = r mod mask_rows of head h = r / mask_rows mod mask_heads of batch b = r /
  * mask_rows / mask_heads of the mask; mask_rows 0 means all rows, mask_heads 0 one head, and rows that are
- * no multiple of mask_rows * mask_heads are HEED_ERR_SHAPE.
+ * no multiple of mask_rows * mask_heads are HEED_ERR_SHAPE, where there is a mask.
  * A masked element (false, or -inf in an additive mask) has weight +0 and cannot leak, be it NaN. A row
- * whose every element is masked becomes zeros, as it does in heed_attention. Otherwise as heed_softmax.
+ * whose every element is masked becomes zeros, as it does in heed_attention. Otherwise as heed_softmax: what
+ * the other elements make NaN is the whole row, masked elements too.
  * Bound: that of heed_softmax of the scores z, and y (d + sum y d) for the d = u |scale x| + u |z| by which
  * the scores themselves are rounded. */
 HEED_API heed_status heed_masked_softmax(const heed_context *context, size_t rows, size_t cols, const float *src,
                                          size_t ld_src, const heed_softmax_options *options, float *dst, size_t ld_dst);
 
 /* dst = log(softmax(scale * src + mask)) = (z - max) - log(sum), with operands, options and NaN as
- * heed_masked_softmax. Masked elements, and rows of them, become -inf.
+ * heed_masked_softmax. Masked elements, but for those of a row of NaN, and rows of them become -inf.
  * Bound: 1.01 ((|z - max| + ln n + n + 3 + 2 log(sum) + |y|) u + 2 e) + d + sum softmax d, e = 2 u. */
 HEED_API heed_status heed_log_softmax(const heed_context *context, size_t rows, size_t cols, const float *src,
                                       size_t ld_src, const heed_softmax_options *options, float *dst, size_t ld_dst);
@@ -318,7 +321,7 @@ typedef struct heed_layernorm_options {
     float eps;             /* >= 0; default 1e-5 */
     const float *residual; /* [rows][cols], added to x before anything else, or NULL */
     size_t ld_residual;
-    float *sum; /* receives x + residual, or NULL; may be x or residual */
+    float *sum; /* receives x + residual, or NULL; may be x or residual; without residual HEED_ERR_NULL */
     size_t ld_sum;
     float *mean;              /* [rows], receives the mean of x, or NULL */
     float *inverse_deviation; /* [rows], receives 1 / sqrt(var + eps), 0 where that root is 0; or NULL */
@@ -345,7 +348,7 @@ typedef struct heed_rmsnorm_options {
     float eps;             /* >= 0; default 1e-5 */
     const float *residual; /* [rows][cols], added to x before anything else, or NULL */
     size_t ld_residual;
-    float *sum; /* receives x + residual, or NULL; may be x or residual */
+    float *sum; /* receives x + residual, or NULL; may be x or residual; without residual HEED_ERR_NULL */
     size_t ld_sum;
     float *inverse_rms; /* [rows], receives 1 / sqrt(mean(x^2) + eps), 0 where that root is 0; or NULL */
 } heed_rmsnorm_options;
@@ -632,12 +635,13 @@ typedef struct heed_attention_args {
  * they keep from some queries, or that a mask tensor masks, have weight 0 there and cannot leak, be they NaN. A query
  * without a key to see gives zeros, in the maps too, and without a sink -inf in log_sum_exp. Otherwise NaN in a score,
  * a +inf score, or scores that are all -inf make the row NaN (the last only without a sink, and with -inf in
- * log_sum_exp); a softcap makes infinite scores finite. Outputs overlap no input and not each other. map columns from
- * the sequence's own number of keys on are set to 0. The canonical order (blocks of 256 keys, base-2 weights) and the
- * bound are in doc/design.md. Workspace: packed keys, and values where value_dim is no multiple of 16, or v.row_stride
- * is larger and so many queries meet a head that it pays, but for a cache: of one head for each thread in
- * HEED_ATTENTION_LOOP_HEADS (AUTO takes it where heads divide evenly over the threads or are 8 times as many, and runs
- * of 48 query rows are no fewer), else of all heads; for each thread 24 rows of a key block, of q and twice of the
+ * log_sum_exp); a softcap makes infinite scores finite. In the map of such a row keys that a mask tensor masks are NaN
+ * as well, and those that length, causal or window cut off are 0. Outputs overlap no input and not each other. map
+ * columns from the sequence's own number of keys on are set to 0. The canonical order (blocks of 256 keys, base-2
+ * weights) and the bound are in doc/design.md. Workspace: packed keys, and values where value_dim is no multiple of 16,
+ * or v.row_stride is larger and so many queries meet a head that it pays, but for a cache: of one head for each thread
+ * in HEED_ATTENTION_LOOP_HEADS (AUTO takes it where heads divide evenly over the threads or are 8 times as many, and
+ * runs of 48 query rows are no fewer), else of all heads; for each thread 24 rows of a key block, of q and twice of the
  * output, with mean_map and no map also of seq_kv; and in HEED_ATTENTION_LOOP_KEYS (AUTO: with fewer runs than threads)
  * for each run up to 48 rows of value_dim, rounded up to 16, and 16 floats for every 256 keys of the longest sequence.
  * With a cache the query answers for all lengths that its sequences may come to have, up to seq_kv and its capacity, so
