@@ -168,8 +168,8 @@ typedef enum heed_transpose { HEED_NO_TRANSPOSE = 0, HEED_TRANSPOSE = 1 } heed_t
 /* c = alpha * op(a) op(b) + beta * c, with op(a) m x k, op(b) k x n, c m x n.
  * a is m x k, or k x m if transposed; b is k x n, or n x k if transposed; ld* belong to the
  * matrices as stored. Each element is one chain acc = fma(a, b, acc), k ascending from +0, then
- * fma(beta, c, alpha * acc). beta = 0 does not read c; alpha = 0 does not read a and b.
- * NaN and infinity propagate as IEEE 754 says; zeros are not skipped. k = 0 is an empty sum, +0.
+ * fma(beta, c, alpha * acc). beta = 0 does not read c; alpha = 0 does not read a and b, which are checked
+ * all the same. NaN and infinity propagate as IEEE 754 says; zeros are not skipped. k = 0 is an empty sum, +0.
  * c overlaps neither a nor b.
  * Bound: g(k + 2) (|alpha| |a||b| + |beta c|). */
 HEED_API heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a, heed_transpose transpose_b,
@@ -207,20 +207,23 @@ typedef struct heed_weights heed_weights;
 HEED_API heed_status heed_weights_bytes(heed_type type, size_t in, size_t out, size_t *bytes);
 
 /* Packs src (ld >= out for IN_OUT, ld >= in for OUT_IN) into memory, which is aligned to 4 bytes or
- * better (64 is fastest), does not overlap src and outlives *weights (which points into it). */
+ * better (64 is fastest), does not overlap src and outlives *weights (which points into it). Too few bytes are
+ * HEED_ERR_SHAPE. */
 HEED_API heed_status heed_weights_pack(const heed_context *context, heed_type type, heed_weight_layout layout,
                                        size_t in, size_t out, const float *src, size_t ld, void *memory, size_t bytes,
                                        const heed_weights **weights);
 
 /* The same for a pair of matrices of one shape, gate and up, of which heed_linear makes
- * activation(x gate) * (x up) in one pass over x: panels of both by turns. */
+ * activation(x gate) * (x up) in one pass over x: panels of both by turns, so that the bytes are 64 + 8 * in * (out
+ * rounded up to 16). */
 HEED_API heed_status heed_weights_gated_bytes(heed_type type, size_t in, size_t out, size_t *bytes);
 HEED_API heed_status heed_weights_pack_gated(const heed_context *context, heed_type type, heed_weight_layout layout,
                                              size_t in, size_t out, const float *gate, size_t ld_gate, const float *up,
                                              size_t ld_up, void *memory, size_t bytes, const heed_weights **weights);
 
 /* Takes memory that heed_weights_pack filled, perhaps in another process, after checking its header
- * against bytes. HEED_ERR_FORMAT if it is anything else. */
+ * against bytes. HEED_ERR_FORMAT if it is anything else, or bytes are too few; HEED_ERR_ALIGNMENT if it is not aligned
+ * to 4. */
 HEED_API heed_status heed_weights_open(const void *memory, size_t bytes, const heed_weights **weights);
 
 /* Rows and columns of what was packed; weights may not be NULL. */
@@ -423,7 +426,8 @@ typedef struct heed_embedding_table {
 
 /* dst[t] = sum over the 1 to 8 tables (else HEED_ERR_VALUE), in order, of the row that token t selects. n is the number
  * of tokens. Learned positions are a table with ids NULL; positions then count from each offsets[s] (sequences + 1
- * entries, offsets[sequences] = n; NULL: one sequence). An id or position outside its table is HEED_ERR_INDEX. */
+ * entries, from 0 to offsets[sequences] = n, else HEED_ERR_SHAPE; NULL: one sequence). An id or position outside its
+ * table is HEED_ERR_INDEX. */
 HEED_API heed_status heed_embed(const heed_context *context, size_t n, size_t cols, size_t n_tables,
                                 const heed_embedding_table *tables, size_t sequences, const size_t *offsets, float *dst,
                                 size_t ld_dst);
@@ -480,13 +484,16 @@ HEED_API heed_status heed_rotary_table(const heed_context *context, size_t n, co
 
 /* The factors of Llama 3.1's scaling: pairs that turn fewer than low_freq_factor times over the original
  * context are slowed down by factor >= 1, those that turn more than high_freq_factor times are left
- * alone, and those between are blended. factors is [dims / 2]; for heed_rotary_table with the same dims
- * and base > 1. */
+ * alone, and those between are blended. factors is [dims / 2]; for heed_rotary_table with the same dims and base > 1.
+ * HEED_ERR_VALUE unless 0 < low_freq_factor < high_freq_factor, factor >= 1, all finite, and 1 <= original_context <=
+ * 2^31. */
 HEED_API heed_status heed_rotary_llama3(size_t dims, double base, double factor, double low_freq_factor,
                                         double high_freq_factor, size_t original_context, double *factors);
 
 /* The factors and the magnitude of YaRN (Peng and others, arXiv:2309.00071), blended over dimensions between
- * those that turn beta_fast (32 in the original text) and beta_slow (1) times over the original context. */
+ * those that turn beta_fast (32 in the original text) and beta_slow (1) times over the original context. base, factor
+ * and original_context as for heed_rotary_llama3, and 2^-100 <= beta_slow <= beta_fast <= 2^100, else HEED_ERR_VALUE.
+ */
 HEED_API heed_status heed_rotary_yarn(size_t dims, double base, double factor, double beta_fast, double beta_slow,
                                       size_t original_context, double *factors, double *magnitude);
 
@@ -527,10 +534,10 @@ HEED_API heed_status heed_rotary(const heed_context *context, const heed_rotary_
 
 typedef struct heed_ffn_weights {
     size_t struct_size;
-    const heed_weights *up;   /* d_model -> d_ff */
-    const heed_weights *down; /* d_ff -> d_model */
+    const heed_weights *up;   /* d_in -> d_ff */
+    const heed_weights *down; /* d_ff -> d_out, which may differ from d_in; not gated */
     const float *up_bias;     /* [d_ff], or NULL */
-    const float *down_bias;   /* [d_model], or NULL */
+    const float *down_bias;   /* [d_out], or NULL */
     heed_activation activation;
     const float *gate_bias; /* [d_ff], or NULL; for gated weights in up only, as SwiGLU has them */
 } heed_ffn_weights;
@@ -541,9 +548,9 @@ typedef struct heed_ffn_weights {
     }
 
 /* With gated weights in up: y = (activation(x gate + gate_bias) * (x up + up_bias)) down + down_bias.
- * y = activation(x up + up_bias) down + down_bias, + residual if not NULL. x and y are
- * [m][d_model]; y may be x or residual. Bits and bounds as two heed_linear calls. Workspace:
- * m * d_ff floats. */
+ * y = activation(x up + up_bias) down + down_bias, + residual if not NULL. x is [m][d_in], residual and y are
+ * [m][d_out]; y may be x or residual. HEED_ERR_VALUE if down is gated, or if there is a gate_bias and up is not. Bits
+ * and bounds as two heed_linear calls. Workspace: m * d_ff floats, rounded up to 64 bytes, and 64 more. */
 HEED_API heed_status heed_ffn(const heed_context *context, const heed_ffn_weights *weights, size_t m, const float *x,
                               size_t ldx, const float *residual, size_t ld_residual, float *y, size_t ldy,
                               const heed_workspace *workspace);
@@ -558,7 +565,7 @@ typedef enum heed_causal { HEED_CAUSAL_NONE = 0, HEED_CAUSAL_TOP_LEFT = 1, HEED_
 
 typedef enum heed_scale {
     HEED_SCALE_RSQRT_HEAD_DIM = 0, /* 1 / sqrt(head_dim) */
-    HEED_SCALE_VALUE = 1           /* the field scale_value */
+    HEED_SCALE_VALUE = 1           /* the field scale_value; scale_value log2(e) is a finite float */
 } heed_scale;
 
 /* What a task of a thread is. Workspace and time depend on it, the bits of the result do not. A loop that the rest
@@ -594,7 +601,8 @@ typedef struct heed_kv_cache heed_kv_cache;
  * A score s is scaled; softcap c > 0 makes it c tanh(s / c); slopes (ALiBi, arXiv:2108.12409) add slope[head] *
  * (key - position); then the mask tensor is added. A sink is a further score in each softmax, which
  * takes its share of the weights but has no value. Weights are 2^(z log2(e)): finite masks and sinks below
- * -FLT_MAX / log2(e), some -2.36e38, count as that bound. */
+ * -FLT_MAX / log2(e), some -2.36e38, count as that bound. A scale or softcap that is not what the fields say is
+ * HEED_ERR_VALUE. */
 typedef struct heed_attention_args {
     size_t struct_size;
     size_t batch, n_heads, n_kv_heads; /* n_heads is a multiple of n_kv_heads: grouped heads */
@@ -642,10 +650,11 @@ typedef struct heed_attention_args {
  * or v.row_stride is larger and so many queries meet a head that it pays, but for a cache: of one head for each thread
  * in HEED_ATTENTION_LOOP_HEADS (AUTO takes it where heads divide evenly over the threads or are 8 times as many, and
  * runs of 48 query rows are no fewer), else of all heads; for each thread 24 rows of a key block, of q and twice of the
- * output, with mean_map and no map also of seq_kv; and in HEED_ATTENTION_LOOP_KEYS (AUTO: with fewer runs than threads)
- * for each run up to 48 rows of value_dim, rounded up to 16, and 16 floats for every 256 keys of the longest sequence.
- * With a cache the query answers for all lengths that its sequences may come to have, up to seq_kv and its capacity, so
- * that one workspace serves until it is full. A call is content with what its own lengths need. */
+ * output, with a map of either kind also 24 floats for every 256 keys, with mean_map and no map 16 rows of seq_kv; and
+ * in HEED_ATTENTION_LOOP_KEYS (AUTO: with fewer runs than threads) for each run up to 48 rows of value_dim, rounded up
+ * to 16, and 16 floats for every 256 keys of the longest sequence. With a cache the query answers for all lengths that
+ * its sequences may come to have, up to seq_kv and its capacity, so that one workspace serves until it is full. A call
+ * is content with what its own lengths need. */
 HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
                                     const heed_workspace *workspace);
 HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,
@@ -660,12 +669,12 @@ HEED_API heed_status heed_alibi_slopes(size_t n_heads, double max_bias, float *s
 
 /* Keys and values of `batch` sequences in the form that attention reads: the bits of heed_attention over a cache are
  * those over the same keys and values as tensors, however they were appended, paged or not. The
- * object lies in the caller's memory and needs no destroying; it may be read by many threads at
- * once, or written by one.
+ * object lies in the caller's memory and needs no destroying, but points into itself and may be neither moved nor
+ * copied; it may be read by many threads at once, or written by one.
  *
- * Without pages every sequence has room for `capacity` keys of its own. With pages, `pages` of them with page_keys keys
- * each make a pool, and the caller says with heed_kv_cache_set_pages which page holds which keys of a sequence; several
- * sequences may share pages. */
+ * Without pages every sequence, of which there are at most 2^31 - 1, has room for `capacity` keys of its own. With
+ * pages, `pages` of them with page_keys keys each make a pool, and the caller says with heed_kv_cache_set_pages which
+ * page holds which keys of a sequence; several sequences may share pages. */
 typedef struct heed_kv_cache_options {
     size_t struct_size;
     size_t batch, n_kv_heads, head_dim, value_dim;
@@ -682,12 +691,13 @@ typedef struct heed_kv_cache_options {
 HEED_API heed_status heed_kv_cache_bytes(const heed_kv_cache_options *options, size_t *bytes);
 
 /* Makes a cache of empty sequences, without pages in their tables, in memory that is aligned to size_t or better (64
- * is fastest) and outlives it. */
+ * is fastest) and outlives it. Too few bytes are HEED_ERR_WORKSPACE. */
 HEED_API heed_status heed_kv_cache_create(const heed_kv_cache_options *options, void *memory, size_t bytes,
                                           heed_kv_cache **cache);
 
 /* Says that keys first * page_keys and on of a sequence lie in pages[0], pages[1], ...; -1 takes a page away, which is
- * right for keys that no window reaches any more. */
+ * right for keys that no window reaches any more. HEED_ERR_SHAPE for a cache without pages or keys beyond its
+ * capacity. */
 HEED_API heed_status heed_kv_cache_set_pages(heed_kv_cache *cache, size_t sequence, size_t first, size_t n,
                                              const int32_t *pages);
 
@@ -707,7 +717,8 @@ HEED_API heed_status heed_kv_cache_append_batch(const heed_context *context, hee
                                                 const size_t *sequences, size_t n, const size_t *offsets,
                                                 const heed_heads *k, const heed_heads *v);
 
-/* Forgets the keys of a sequence from `length` on. */
+/* Forgets the keys of a sequence from `length` on. Here and below a length that the sequence does not have is
+ * HEED_ERR_SHAPE. */
 HEED_API heed_status heed_kv_cache_truncate(heed_kv_cache *cache, size_t sequence, size_t length);
 
 /* Replaces a sequence by a copy of the first `length` keys of another one, perhaps of another cache of the same
@@ -718,7 +729,8 @@ HEED_API heed_status heed_kv_cache_fork(heed_kv_cache *cache, size_t sequence, c
                                         size_t from_sequence, size_t length);
 
 /* Replaces a sequence by one that shares the pages of the first `length` keys of another one; length is a
- * multiple of page_keys. What its table says of later keys stays. */
+ * multiple of page_keys, and without pages nothing is shared (HEED_ERR_SHAPE). What its table says of later keys stays.
+ */
 HEED_API heed_status heed_kv_cache_share(heed_kv_cache *cache, size_t sequence, size_t from_sequence, size_t length);
 
 HEED_API heed_status heed_kv_cache_length(const heed_kv_cache *cache, size_t sequence, size_t *length);
@@ -778,7 +790,7 @@ typedef struct heed_mha_args {
     }
 
 /* y = concat(attention(x Wq + bq, m Wk + bk, m Wv + bv)) Wo + bo, + residual, where m is memory
- * (arXiv:1706.03762, section 3.2.2). Bits as the operators it is made of.
+ * (arXiv:1706.03762, section 3.2.2). Gated weights are HEED_ERR_VALUE. Bits as the operators it is made of.
  *
  * With a cache the new keys and values, of x or of the rows that memory_offsets gives, are appended as by
  * heed_kv_cache_append_batch, and the queries attend to all that their sequences then hold, with which
