@@ -427,7 +427,8 @@ typedef struct heed_embedding_table {
 /* dst[t] = sum over the 1 to 8 tables (else HEED_ERR_VALUE), in order, of the row that token t selects. n is the number
  * of tokens. Learned positions are a table with ids NULL; positions then count from each offsets[s] (sequences + 1
  * entries, from 0 to offsets[sequences] = n, else HEED_ERR_SHAPE; NULL: one sequence). An id or position outside its
- * table is HEED_ERR_INDEX. */
+ * table is HEED_ERR_INDEX.
+ * Bound: g(n_tables - 1) times the sum of the magnitudes. */
 HEED_API heed_status heed_embed(const heed_context *context, size_t n, size_t cols, size_t n_tables,
                                 const heed_embedding_table *tables, size_t sequences, const size_t *offsets, float *dst,
                                 size_t ld_dst);
@@ -485,14 +486,17 @@ HEED_API heed_status heed_rotary_table(const heed_context *context, size_t n, co
 /* The factors of Llama 3.1's scaling: pairs that turn fewer than low_freq_factor times over the original
  * context are slowed down by factor >= 1, those that turn more than high_freq_factor times are left
  * alone, and those between are blended. factors is [dims / 2]; for heed_rotary_table with the same dims and base > 1.
+ * Their error is below (1 + ln base) 2^-49 high_freq_factor / (high_freq_factor - low_freq_factor).
  * HEED_ERR_VALUE unless 0 < low_freq_factor < high_freq_factor, factor >= 1, all finite, and 1 <= original_context <=
  * 2^31. */
 HEED_API heed_status heed_rotary_llama3(size_t dims, double base, double factor, double low_freq_factor,
                                         double high_freq_factor, size_t original_context, double *factors);
 
 /* The factors and the magnitude of YaRN (Peng and others, arXiv:2309.00071), blended over dimensions between
- * those that turn beta_fast (32 in the original text) and beta_slow (1) times over the original context. base, factor
- * and original_context as for heed_rotary_llama3, and 2^-100 <= beta_slow <= beta_fast <= 2^100, else HEED_ERR_VALUE.
+ * those that turn beta_fast (32 in the original text) and beta_slow (1) times over the original context, rounded
+ * outward to whole ones. Given these, the error of a factor is below 2^-50, and that of the magnitude 2^-50 of it.
+ * base, factor and original_context as for heed_rotary_llama3, and 2^-100 <= beta_slow <= beta_fast <= 2^100, else
+ * HEED_ERR_VALUE.
  */
 HEED_API heed_status heed_rotary_yarn(size_t dims, double base, double factor, double beta_fast, double beta_slow,
                                       size_t original_context, double *factors, double *magnitude);
@@ -646,15 +650,15 @@ typedef struct heed_attention_args {
  * log_sum_exp); a softcap makes infinite scores finite. In the map of such a row keys that a mask tensor masks are NaN
  * as well, and those that length, causal or window cut off are 0. Outputs overlap no input and not each other. map
  * columns from the sequence's own number of keys on are set to 0. The canonical order (blocks of 256 keys, base-2
- * weights) and the bound are in doc/design.md. Workspace: packed keys, and values where value_dim is no multiple of 16,
- * or v.row_stride is larger and so many queries meet a head that it pays, but for a cache: of one head for each thread
- * in HEED_ATTENTION_LOOP_HEADS (AUTO takes it where heads divide evenly over the threads or are 8 times as many, and
- * runs of 48 query rows are no fewer), else of all heads; for each thread 24 rows of a key block, of q and twice of the
- * output, with a map of either kind also 24 floats for every 256 keys, with mean_map and no map 16 rows of seq_kv; and
- * in HEED_ATTENTION_LOOP_KEYS (AUTO: with fewer runs than threads) for each run up to 48 rows of value_dim, rounded up
- * to 16, and 16 floats for every 256 keys of the longest sequence. With a cache the query answers for all lengths that
- * its sequences may come to have, up to seq_kv and its capacity, so that one workspace serves until it is full. A call
- * is content with what its own lengths need. */
+ * weights) and the bounds of all outputs are in doc/design.md. Workspace: packed keys, and values where value_dim is no
+ * multiple of 16, or v.row_stride is larger and so many queries meet a head that it pays, but for a cache: of one head
+ * for each thread in HEED_ATTENTION_LOOP_HEADS (AUTO takes it where heads divide evenly over the threads or are 8 times
+ * as many, and runs of 48 query rows are no fewer), else of all heads; for each thread 24 rows of a key block, of q and
+ * twice of the output, with a map of either kind also 24 floats for every 256 keys, with mean_map and no map 16 rows of
+ * seq_kv; and in HEED_ATTENTION_LOOP_KEYS (AUTO: with fewer runs than threads) for each run up to 48 rows of value_dim,
+ * rounded up to 16, and 16 floats for every 256 keys of the longest sequence. With a cache the query answers for all
+ * lengths that its sequences may come to have, up to seq_kv and its capacity, so that one workspace serves until it is
+ * full. A call is content with what its own lengths need. */
 HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
                                     const heed_workspace *workspace);
 HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,
