@@ -436,6 +436,18 @@ test_full_device() {
     refuse "a full device for heed-info" 1 'standard output: No space' sh -c "'$info' >/dev/full"
 }
 
+# Files that are opened must not take the place of a closed descriptor.
+test_closed_descriptors() {
+    for format in jsonl npy; do
+        refuse "a closed standard output, $format" 1 'standard output: ' \
+            sh -c "'$embed' --model '$model' --format $format '$work/lines' >&-"
+    done
+    refuse "a closed standard output for heed-info" 1 'standard output: ' sh -c "'$info' >&-"
+    refuse "a closed standard input" 1 'standard input:1: ' \
+        sh -c "'$embed' --model '$model' --output '$work/dir/out' <&-"
+    expect "and no output file" holds_only "$work/dir" ''
+}
+
 # The reader is gone before the input comes.
 test_closed_pipe() {
     {
@@ -490,6 +502,7 @@ test_usage
 test_help
 test_output_errors
 test_full_device
+test_closed_descriptors
 test_closed_pipe
 test_signal
 echo "1..$count"

@@ -8,11 +8,11 @@
 #include "memory.h"
 #include "options.h"
 #include "output.h"
+#include "program.h"
 #include "progress.h"
 #include "similar.h"
 #include "target.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,9 +135,8 @@ int main(int argc, char **argv)
 {
     struct options options;
     int status;
-    diag_set_program("heed-embed");
-    /* A closed pipe is an error of write(), which has its message. */
-    signal(SIGPIPE, SIG_IGN);
+    if (!program_start("heed-embed"))
+        return EXIT_FAILED;
     if (!options_parse(&options, argc, argv, &status))
         return status;
     return run(&options) ? EXIT_DONE : EXIT_FAILED;

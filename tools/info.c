@@ -5,18 +5,16 @@
 #include "diag.h"
 #include "json_write.h"
 #include "levels.h"
+#include "program.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <heed.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 static const char help[] = "usage: heed-info [--json]\n"
                            "Prints the version, the build, the instruction set that heed uses and why not another,\n"
@@ -209,8 +207,8 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    diag_set_program("heed-info");
-    signal(SIGPIPE, SIG_IGN);
+    if (!program_start("heed-info"))
+        return EXIT_FAILED;
     int status = run(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         diag_print("standard output: %s", strerror(errno));

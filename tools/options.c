@@ -4,6 +4,7 @@
 
 #include "diag.h"
 #include "options.h"
+#include "program.h"
 
 #include <errno.h>
 #include <getopt.h>

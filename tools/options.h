@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
-
 struct options {
     const char *model;   /* directory */
     const char *output;  /* NULL: standard output */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * What every program does first, and how it ends. */
+#include "config.h"
+
+#include "diag.h"
+#include "program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The next file that is opened would get the number of a closed standard descriptor, and what is meant
+ * for standard output would go there. /dev/null is opened in its place so that neither reading standard
+ * input nor writing standard output is possible: both fail as they do on a closed descriptor. */
+static bool hold_standard_descriptors(void)
+{
+    static const int modes[] = {[STDIN_FILENO] = O_WRONLY, [STDOUT_FILENO] = O_RDONLY, [STDERR_FILENO] = O_WRONLY};
+    for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++) {
+        if (fcntl(descriptor, F_GETFD) < 0 && open("/dev/null", modes[descriptor]) < 0) {
+            diag_print("/dev/null: %s", strerror(errno));
+            return false;
+        }
+    }
+    return true;
+}
+
+bool program_start(const char *name)
+{
+    diag_set_program(name);
+    signal(SIGPIPE, SIG_IGN);
+    return hold_standard_descriptors();
+}

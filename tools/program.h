@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * What every program does first, and how it ends. */
+#ifndef TOOLS_PROGRAM_H
+#define TOOLS_PROGRAM_H
+
+#include <stdbool.h>
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* To be called before anything is opened: names the program in its messages, lets writes to a closed
+ * pipe fail instead of ending the process, and keeps closed standard descriptors from being reused.
+ * false after a message. */
+bool program_start(const char *name);
+
+#endif
