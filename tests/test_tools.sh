@@ -370,6 +370,8 @@ test_usage() {
     done
     refuse "two tables" 2 'only one of' "$embed" --model "$model" --similar a --similarity
     refuse "--format with a table" 2 'does not go with' "$embed" --model "$model" --similar a --format text
+    refuse "--format before --tokens" 2 'does not go with' "$embed" --model "$model" --format jsonl --tokens
+    refuse "--tokens before --format" 2 'does not go with' "$embed" --model "$model" --tokens --format jsonl
     refuse "--max-tokens past the positions" 1 'has 48 positions' "$embed" --model "$model" --max-tokens 49
     refuse "--max-tokens without room" 1 'leaves no room' "$embed" --model "$model" --max-tokens 1
     refuse "heed-info: an unknown option" 2 'no such option' "$info" --nonsense

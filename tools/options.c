@@ -159,7 +159,7 @@ static bool parse_option(struct options *options, int option, char *argument)
         options->similarity = true;
         return true;
     case OPTION_TOKENS:
-        options->format = FORMAT_TOKENS;
+        options->tokens = true;
         return true;
     case OPTION_POOLING:
         return parse_pooling(argument, &options->choice);
@@ -190,13 +190,12 @@ static bool parse_option(struct options *options, int option, char *argument)
 /* Whether the options fit one another. */
 static bool check_options(const struct options *options)
 {
-    bool tokens = options->format == FORMAT_TOKENS;
     const char *message = NULL;
     if (!options->model)
         message = "--model DIR is missing; see --help";
-    else if ((options->similar != NULL) + options->similarity + tokens > 1)
+    else if ((options->similar != NULL) + options->similarity + options->tokens > 1)
         message = "only one of --similar, --similarity and --tokens can be used";
-    else if (options->has_format && (options->similar || options->similarity || tokens))
+    else if (options->has_format && (options->similar || options->similarity || options->tokens))
         message = "--format does not go with --similar, --similarity or --tokens";
     else if (options->format == FORMAT_NPY && !options->output && isatty(STDOUT_FILENO))
         message = "--format npy is not for a terminal; use --output FILE";
@@ -245,6 +244,8 @@ bool options_parse(struct options *options, int argc, char **argv, int *status)
     }
     if (!check_options(options))
         return usage_error(status);
+    if (options->tokens)
+        options->format = FORMAT_TOKENS;
     options->files = argv + optind;
     options->n_files = (size_t)(argc - optind);
     return true;

@@ -15,8 +15,8 @@ struct options {
     const char *similar; /* NULL: no ranking */
     const char *level;   /* NULL: the default one */
     bool similarity, quiet, verbose;
-    bool has_format;
-    enum output_format format;
+    bool has_format, tokens;
+    enum output_format format; /* FORMAT_TOKENS if tokens */
     struct model_choice choice;
     size_t top, threads, batch_tokens;
     size_t max_tokens; /* 0: as the model says */
