@@ -346,6 +346,34 @@ test_bad_configs() {
     refuse "another pooling" 1 'pooling mode "max_tokens" is not supported' "$embed" --model "$broken"
 }
 
+cls='{"SpecialToken":{"id":"[CLS]","type_id":0}}' sequence='{"Sequence":{"id":"A","type_id":0}}'
+sep='{"SpecialToken":{"id":"[SEP]","type_id":0}}'
+specials='{"[CLS]":{"id":"[CLS]","ids":[2]},"[SEP]":{"id":"[SEP]","ids":[3]}}'
+
+# template PIECES SPECIAL-TOKENS: a sed expression that makes it the post-processor.
+template() {
+    printf 's/^"post_processor".*/"post_processor":{"type":"TemplateProcessing",%s},/' \
+        "\"single\":[$1],\"special_tokens\":$2"
+}
+
+test_templates() {
+    new_model "$work/template" f32
+    sed "$(template "$cls,$sequence,$sep" "$specials")" "$model/tokenizer.json" >"$work/template/tokenizer.json"
+    "$embed" --model "$work/template" --format text "$work/lines" >"$out" 2>"$err"
+    expect "a template" same "$out" "$work/text"
+    no_ids='special token "\[CLS\]" of the template has no ids' such='TemplateProcessing with such a template'
+    change tokenizer.json "$(template "$cls,$sequence,$sep" null)" 'a template without special_tokens' "$no_ids"
+    change tokenizer.json "$(template "$cls,$sequence" '{"[SEP]":{"ids":[3]}}')" 'a token it does not have' "$no_ids"
+    change tokenizer.json "$(template "$cls,$sequence" '{"[CLS]":{"ids":[]}}')" 'a token without ids' "$no_ids"
+    change tokenizer.json "$(template "$cls,$sequence" '{"[CLS]":{"ids":2}}')" 'ids that are no list' "$no_ids"
+    change tokenizer.json "$(template '{"SpecialToken":{}}' "$specials")" 'a token without a name' 'token "" of'
+    change tokenizer.json "$(template '"junk"' null)" 'a piece that is none' "$such"
+    change tokenizer.json "$(template '{"Sequence":3}' null)" 'a sequence that is no object' "$such"
+    change tokenizer.json "$(template '{"Sequence":{"id":"B"}}' null)" 'the sequence B' "$such"
+    change tokenizer.json "$(template "$sequence,$sequence" null)" 'two sequences' "$such"
+    change tokenizer.json "$(template "$cls" "$specials")" 'no sequence' 'without a sequence'
+}
+
 test_bad_input() {
     refuse "no such input file" 1 'nowhere: No such file' "$embed" --model "$model" "$work/nowhere"
     refuse "a directory as input" 1 'directory' "$embed" --model "$model" "$work"
@@ -499,6 +527,7 @@ test_invalid_utf8
 test_tables
 test_bad_models
 test_bad_configs
+test_templates
 test_bad_input
 test_usage
 test_help

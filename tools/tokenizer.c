@@ -144,7 +144,12 @@ static bool read_added_tokens(const struct source *source, const cJSON *json)
 static bool push_special(const struct source *source, const cJSON *processor, const char *name, struct token_ids *ids)
 {
     const cJSON *special = json_member(json_member(processor, "special_tokens"), name), *entry;
-    cJSON_ArrayForEach(entry, json_member(special, "ids"))
+    const cJSON *list = json_member(special, "ids");
+    if (!cJSON_IsArray(list) || !list->child) {
+        diag_print("%s: special token \"%s\" of the template has no ids", source->path, name);
+        return false;
+    }
+    cJSON_ArrayForEach(entry, list)
     {
         size_t id;
         if (!json_whole(entry, INT32_MAX, &id) || id >= source->vocab_size)
@@ -163,13 +168,14 @@ static bool read_template(const struct source *source, const cJSON *processor)
     cJSON_ArrayForEach(piece, json_member(processor, "single"))
     {
         const cJSON *special = json_member(piece, "SpecialToken");
+        const cJSON *content = special ? special : json_member(piece, "Sequence");
         size_t type_id = 0;
         const char *name = "";
-        if (!json_get_string(source->path, special, "id", &name) ||
-            !json_get_size(source->path, special ? special : json_member(piece, "Sequence"), "type_id", INT32_MAX,
-                           &type_id))
+        if (!json_get_string(source->path, content, "id", &name) ||
+            !json_get_size(source->path, content, "type_id", INT32_MAX, &type_id))
             return false;
-        if (type_id != 0 || (!special && ids == &source->tokenizer->suffix))
+        bool first_sequence = !special && strcmp(name, "A") == 0 && ids == &source->tokenizer->prefix;
+        if (type_id != 0 || (!special && !first_sequence))
             return refuse(source, "post_processor", "TemplateProcessing with such a template");
         if (!special)
             ids = &source->tokenizer->suffix;
