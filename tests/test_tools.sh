@@ -417,6 +417,12 @@ test_help() {
     expect "help has an example" sh -c "'$embed' --help | grep -q '^example: '"
     "$info" >"$out" 2>"$err"
     expect "heed-info: a level is chosen" grep -q '^ .* chosen$' "$out"
+    kib=$(sed 's/K$//' /sys/devices/system/cpu/cpu0/cache/index3/size 2>"$err")
+    if test -n "$kib"; then
+        expect "heed-info: the cache that CPUs share, not those of all sockets" grep -q "^L3 cache: $kib KiB$" "$out"
+    else
+        skip "heed-info: the cache that CPUs share" "the system does not say it"
+    fi
     "$info" --json >"$out" 2>"$err"
     expect "heed-info --json: one line" test "$(wc -l <"$out")" -eq 1
     HEED_ISA=scalar "$info" >"$out" 2>"$err"

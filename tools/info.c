@@ -2,6 +2,7 @@
  * heed-info: what this build of heed is, and what it uses on this machine. */
 #include "config.h"
 
+#include "caches.h"
 #include "diag.h"
 #include "json_write.h"
 #include "levels.h"
@@ -27,46 +28,11 @@ static const char help[] = "usage: heed-info [--json]\n"
 
 /* ---- caches -------------------------------------------------------------------------------- */
 
-struct cache {
+static const struct {
     const char *name, *key;
-    int sysconf_name;
-    unsigned index; /* in /sys/devices/system/cpu/cpu0/cache */
-};
-
-#if defined(_SC_LEVEL1_DCACHE_SIZE)
-#define CACHE_NAME(name) name
-#else
-#define CACHE_NAME(name) (-1)
-#endif
-
-static const struct cache caches[] = {
-    {"L1 data cache", "l1d", CACHE_NAME(_SC_LEVEL1_DCACHE_SIZE), 0},
-    {"L2 cache", "l2", CACHE_NAME(_SC_LEVEL2_CACHE_SIZE), 2},
-    {"L3 cache", "l3", CACHE_NAME(_SC_LEVEL3_CACHE_SIZE), 3},
-};
+    unsigned level;
+} caches[] = {{"L1 data cache", "l1d", 1}, {"L2 cache", "l2", 2}, {"L3 cache", "l3", 3}};
 #define N_CACHES (sizeof caches / sizeof *caches)
-
-/* The kernel's "32K" in KiB, 0 if it says nothing. */
-static long kib_of_sysfs(unsigned index)
-{
-    char path[80];
-    long kib = 0;
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%u/size", index);
-    FILE *stream = fopen(path, "r");
-    if (!stream)
-        return 0;
-    if (fscanf(stream, "%ldK", &kib) != 1)
-        kib = 0;
-    fclose(stream);
-    return kib;
-}
-
-/* KiB of a cache, 0 if unknown. */
-static long cache_kib(const struct cache *cache)
-{
-    long bytes = cache->sysconf_name >= 0 ? sysconf(cache->sysconf_name) : 0;
-    return bytes > 0 ? bytes / 1024 : kib_of_sysfs(cache->index);
-}
 
 /* ---- the page ------------------------------------------------------------------------------ */
 
@@ -99,9 +65,9 @@ static void print_page(const char *chosen)
     printf("level: %s\n", chosen);
     print_levels(chosen);
     for (size_t i = 0; i < N_CACHES; i++) {
-        long kib = cache_kib(&caches[i]);
-        if (kib)
-            printf("%s: %ld KiB\n", caches[i].name, kib);
+        size_t bytes = cache_bytes(caches[i].level);
+        if (bytes)
+            printf("%s: %zu KiB\n", caches[i].name, bytes / 1024);
         else
             printf("%s: unknown\n", caches[i].name);
     }
@@ -149,10 +115,10 @@ static void print_json(const char *chosen)
     print_json_levels();
     printf("\"cache_kib\":{");
     for (size_t i = 0; i < N_CACHES; i++) {
-        long kib = cache_kib(&caches[i]);
+        size_t bytes = cache_bytes(caches[i].level);
         printf("%s\"%s\":", i ? "," : "", caches[i].key);
-        if (kib)
-            printf("%ld", kib);
+        if (bytes)
+            printf("%zu", bytes / 1024);
         else
             printf("null");
     }
