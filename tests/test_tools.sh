@@ -502,24 +502,60 @@ test_closed_pipe() {
     expect "a closed pipe: one line" grep -q '^heed-embed: standard output: Broken pipe$' "$err"
 }
 
-test_signal() {
-    mkfifo "$work/fifo"
-    sleep 5 >"$work/fifo" &
-    sleeper=$!
-    "$embed" --model "$model" --output "$work/dir/out" "$work/fifo" 2>"$err" &
-    program=$!
+test_file_limit() {
+    refuse "a limit on the size of files" 1 'dir/out: ' \
+        sh -c "ulimit -f 8; exec '$embed' --model '$model' --output '$work/dir/out' '$work/many'"
+    expect "leaves no output file" holds_only "$work/dir" ''
+}
+
+# To be the last command of a process, which it replaces.
+without_core() {
+    # shellcheck disable=SC3045  # a shell that does not know it leaves core files
+    ulimit -c 0
+    exec "$@"
+}
+
+awaits_output() {
     tries=0
     while holds_only "$work/dir" "" && test $tries -lt 10; do
         sleep 1
         tries=$((tries + 1))
     done
-    expect "the output has a temporary name first" test "$(ls "$work/dir")" != out
-    kill -TERM $program
-    wait $program 2>/dev/null
-    expect "SIGTERM ends it by that signal" test $? -eq 143
-    expect "and leaves nothing" holds_only "$work/dir" ''
-    kill $sleeper
-    wait $sleeper 2>/dev/null
+}
+
+# Every thread may be the one that finds the weights gone.
+test_shrinking_weights() {
+    new_model "$work/shrinking" f32
+    {
+        {
+            awaits_output
+            : >"$work/shrinking/model.safetensors"
+            cat "$work/many"
+        } | without_core "$embed" --model "$work/shrinking" --threads 3 --output "$work/dir/out"
+        status=$?
+    } 2>"$err"
+    expect "weights that are cut short end it" test "$(kill -l $status)" = BUS
+    expect "and leave nothing" holds_only "$work/dir" ''
+}
+
+# SIGQUIT is not among them: a shell may have its background processes ignore it.
+test_signals() {
+    mkfifo "$work/fifo"
+    for signal in TERM ABRT BUS XCPU; do
+        sleep 5 >"$work/fifo" &
+        sleeper=$!
+        without_core "$embed" --model "$model" --output "$work/dir/out" "$work/fifo" 2>"$err" &
+        program=$!
+        awaits_output
+        expect "the output has a temporary name first" test "$(ls "$work/dir")" != out
+        kill -s $signal $program
+        wait $program 2>/dev/null
+        expect "SIG$signal ends it by that signal" test "$(kill -l $?)" = $signal
+        expect "and leaves nothing" holds_only "$work/dir" ''
+        rm -f "$work/dir"/out*
+        kill $sleeper
+        wait $sleeper 2>/dev/null
+    done
 }
 
 test_formats
@@ -541,6 +577,8 @@ test_output_errors
 test_full_device
 test_closed_descriptors
 test_closed_pipe
-test_signal
+test_file_limit
+test_shrinking_weights
+test_signals
 echo "1..$count"
 test $failures -eq 0

@@ -70,10 +70,12 @@ static void *work(void *argument)
 
 static void start_threads(struct pool *pool, size_t workers)
 {
-    /* Signals are for the main thread, whose mask decides when its handler may run. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    /* Signals are for the main thread, whose mask decides when its handler may run. SIGBUS alone is for
+     * the thread that reads past the end of a file, and ends the process without a handler if blocked. */
+    sigset_t others, before;
+    sigfillset(&others);
+    sigdelset(&others, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &others, &before);
     for (; pool->workers < workers; pool->workers++) {
         struct worker *worker = &pool->threads[pool->workers - 1];
         *worker = (struct worker){.pool = pool, .index = pool->workers};

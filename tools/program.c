@@ -29,6 +29,8 @@ static bool hold_standard_descriptors(void)
 bool program_start(const char *name)
 {
     diag_set_program(name);
+    /* Writing fails in both cases, and that has its message. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     return hold_standard_descriptors();
 }

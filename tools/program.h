@@ -8,8 +8,8 @@
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /* To be called before anything is opened: names the program in its messages, lets writes to a closed
- * pipe fail instead of ending the process, and keeps closed standard descriptors from being reused.
- * false after a message. */
+ * pipe or past the limit on the size of files fail instead of ending the process, and keeps closed
+ * standard descriptors from being reused. false after a message. */
 bool program_start(const char *name);
 
 #endif

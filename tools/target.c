@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const int ending_signals[] = {SIGHUP, SIGINT, SIGTERM};
+/* SIGBUS comes where a mapped file of weights is cut short meanwhile. */
+static const int ending_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGBUS, SIGTERM, SIGXCPU};
 #define N_ENDING_SIGNALS (sizeof ending_signals / sizeof *ending_signals)
 
 /* What the signal handler unlinks. It changes only while the signals are blocked. */
@@ -24,7 +25,9 @@ static void remove_and_end(int number)
 {
     if (unfinished)
         unlink(unfinished);
-    /* SA_RESETHAND has restored the default, which ends the process as the signal would have. */
+    /* The default ends the process as the signal would have. SA_RESETHAND would have it do so before this
+     * where two threads get a SIGBUS. */
+    signal(number, SIG_DFL);
     raise(number);
 }
 
@@ -42,7 +45,6 @@ static void catch_signals(void)
     for (size_t i = 0; i < N_ENDING_SIGNALS; i++) {
         struct sigaction action = {0}, before;
         action.sa_handler = remove_and_end;
-        action.sa_flags = (int)SA_RESETHAND;
         /* A signal that was ignored, as under nohup, stays ignored. */
         if (sigaction(ending_signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(ending_signals[i], &action, NULL);
