@@ -133,6 +133,10 @@ test_input() {
     expect "standard input" same "$out" "$work/text"
     run --format text - <"$work/lines" >"$out"
     expect "standard input by its name" same "$out" "$work/text"
+    mkfifo "$work/fifo"
+    cat "$work/lines" >"$work/fifo" &
+    run --format text "$work/fifo" >"$out"
+    expect "a FIFO" same "$out" "$work/text"
     head -n 2 "$work/lines" >"$work/first"
     tail -n 3 "$work/lines" >"$work/last"
     run --format text "$work/first" "$work/last" >"$out"
@@ -304,6 +308,15 @@ test_bad_models() {
         new_model "$broken" f32
         rm "$broken/$file"
         refuse "no $file" 1 "$file: No such file" "$embed" --model "$broken"
+    done
+    for file in config.json model.safetensors tokenizer.json modules.json; do
+        new_model "$broken" f32
+        rm -f "$broken/$file"
+        mkfifo "$broken/$file"
+        # Whoever opens it to read would wait for the writer, which comes later.
+        sleep 5 >"$broken/$file" &
+        refuse "$file is a FIFO" 1 "$file: not a regular file" "$embed" --model "$broken"
+        kill $!
     done
     new_model "$broken" f32
     rm "$broken/tokenizer.json" "$broken/vocab.txt"
@@ -540,7 +553,6 @@ test_shrinking_weights() {
 
 # SIGQUIT is not among them: a shell may have its background processes ignore it.
 test_signals() {
-    mkfifo "$work/fifo"
     for signal in TERM ABRT BUS XCPU; do
         sleep 5 >"$work/fifo" &
         sleeper=$!

@@ -3,45 +3,8 @@
 #include "config.h"
 
 #include "diag.h"
+#include "file.h"
 #include "json.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
-static bool read_stream(const char *path, FILE *stream, struct text *content)
-{
-    char block[65536];
-    size_t got;
-    while ((got = fread(block, 1, sizeof block, stream)) > 0) {
-        if (content->length + got > JSON_FILE_MAX) {
-            diag_print("%s: file is larger than %zu bytes", path, JSON_FILE_MAX);
-            return false;
-        }
-        if (!text_append(content, block, got))
-            return false;
-    }
-    if (ferror(stream)) {
-        diag_print("%s: %s", path, strerror(errno));
-        return false;
-    }
-    return true;
-}
-
-bool file_read(const char *path, bool optional, bool *missing, struct text *content)
-{
-    FILE *stream = fopen(path, "rb");
-    *missing = !stream && errno == ENOENT;
-    if (!stream) {
-        if (optional && *missing)
-            return true;
-        diag_print("%s: %s", path, strerror(errno));
-        return false;
-    }
-    bool done = read_stream(path, stream, content);
-    fclose(stream);
-    return done;
-}
 
 cJSON *json_parse(const char *path, const char *bytes, size_t length)
 {
@@ -55,9 +18,9 @@ cJSON *json_parse(const char *path, const char *bytes, size_t length)
 bool json_read(const char *path, bool optional, cJSON **json)
 {
     struct text content = {0};
-    bool missing;
+    bool missing = false;
     *json = NULL;
-    bool done = file_read(path, optional, &missing, &content);
+    bool done = file_read(path, optional ? &missing : NULL, &content);
     if (done && !missing) {
         done = text_append(&content, "", 1);
         if (done)

@@ -3,17 +3,9 @@
 #ifndef TOOLS_JSON_H
 #define TOOLS_JSON_H
 
-#include "memory.h"
-
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
-
-#define JSON_FILE_MAX ((size_t)256 << 20)
-
-/* Appends the whole file to *content. A missing file is no error where it is optional: nothing is
- * appended and *missing set. false after a message. */
-bool file_read(const char *path, bool optional, bool *missing, struct text *content);
 
 /* Parses length bytes, which a NUL follows. NULL after a message that names the file. */
 cJSON *json_parse(const char *path, const char *bytes, size_t length);

@@ -3,12 +3,12 @@
 #include "config.h"
 
 #include "diag.h"
+#include "file.h"
 #include "json.h"
 #include "memory.h"
 #include "safetensors.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +28,6 @@ static bool map_descriptor(struct safetensors *file, int descriptor)
         diag_print("%s: %s", file->path, strerror(errno));
         return false;
     }
-    if (!S_ISREG(status.st_mode)) {
-        diag_print("%s: not a regular file", file->path);
-        return false;
-    }
     if (status.st_size < LENGTH_BYTES || (uintmax_t)status.st_size > SIZE_MAX / 2) {
         diag_print("%s: not a safetensors file: it has %jd bytes", file->path, (intmax_t)status.st_size);
         return false;
@@ -48,11 +44,9 @@ static bool map_descriptor(struct safetensors *file, int descriptor)
 
 static bool map_file(struct safetensors *file)
 {
-    int descriptor = open(file->path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) {
-        diag_print("%s: %s", file->path, strerror(errno));
+    int descriptor = file_open(file->path, NULL);
+    if (descriptor < 0)
         return false;
-    }
     bool mapped = map_descriptor(file, descriptor);
     close(descriptor);
     return mapped;

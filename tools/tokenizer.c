@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "diag.h"
+#include "file.h"
 #include "json.h"
 #include "tokenizer.h"
 
@@ -301,7 +302,7 @@ static bool load_vocab(struct source *source, const char *vocab_path, const char
     cJSON *json = NULL;
     bool missing;
     source->path = vocab_path;
-    bool done = file_read(vocab_path, true, &missing, &content);
+    bool done = file_read(vocab_path, &missing, &content);
     if (done && missing) {
         diag_print("%s: no such file, and no tokenizer.json either", vocab_path);
         done = false;
