@@ -403,6 +403,8 @@ test_usage() {
     refuse "no model" 2 'model DIR is missing' "$embed"
     refuse "an unknown option" 2 'no such option' "$embed" --model "$model" --nonsense
     refuse "an unknown letter" 2 '-x: no such option' "$embed" -x
+    refuse "an unknown letter before others" 2 '-x: no such option' "$embed" --quiet -xh
+    refuse "an argument that is not wanted" 2 '--help=3: takes no argument' "$embed" --quiet --help=3
     refuse "an option without its argument" 2 'needs an argument' "$embed" --model
     refuse "an unknown format" 2 'format xml' "$embed" --model "$model" --format xml
     refuse "an unknown pooling" 2 'pooling max' "$embed" --model "$model" --pooling max
@@ -416,6 +418,8 @@ test_usage() {
     refuse "--max-tokens past the positions" 1 'has 48 positions' "$embed" --model "$model" --max-tokens 49
     refuse "--max-tokens without room" 1 'leaves no room' "$embed" --model "$model" --max-tokens 1
     refuse "heed-info: an unknown option" 2 'no such option' "$info" --nonsense
+    refuse "heed-info: an unknown letter before others" 2 '-x: no such option' "$info" --json -xh
+    refuse "heed-info: an argument that is not wanted" 2 '--json=3: takes no argument' "$info" --json=3
     refuse "heed-info: an argument" 2 'takes no argument' "$info" something
 }
 

@@ -9,13 +9,15 @@
 #include "program.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <heed.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* No option has a letter, except those that every program has. */
+enum { OPTION_JSON = 256 };
 
 static const char help[] = "usage: heed-info [--json]\n"
                            "Prints the version, the build, the instruction set that heed uses and why not another,\n"
@@ -142,7 +144,7 @@ static int print_info(bool json)
 
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+    static const struct option options[] = {{"json", no_argument, NULL, OPTION_JSON},
                                             {"help", no_argument, NULL, 'h'},
                                             {"version", no_argument, NULL, 'V'},
                                             {NULL, 0, NULL, 0}};
@@ -150,7 +152,7 @@ static int run(int argc, char **argv)
     int option;
     while ((option = getopt_long(argc, argv, ":hV", options, NULL)) != -1) {
         switch (option) {
-        case 'j':
+        case OPTION_JSON:
             json = true;
             break;
         case 'h':
@@ -160,7 +162,7 @@ static int run(int argc, char **argv)
             puts("heed-info " PACKAGE_VERSION);
             return EXIT_DONE;
         default:
-            diag_print("%s: no such option; see --help", argv[optind - 1]);
+            program_refuse_option(option, argv, options);
             return EXIT_USAGE;
         }
     }

@@ -7,7 +7,6 @@
 #include "program.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,18 +213,6 @@ static bool print_and_end(const char *text, int *status)
     return false;
 }
 
-/* The offending word of the option that getopt_long has just refused. */
-static bool refuse_option(int option, char **argv)
-{
-    if (option == ':')
-        diag_print("%s: needs an argument; see --help", argv[optind - 1]);
-    else if (optopt && optopt < OPTION_MODEL)
-        diag_print("-%c: no such option; see --help", optopt);
-    else
-        diag_print("%s: no such option, or it takes no argument; see --help", argv[optind - 1]);
-    return false;
-}
-
 bool options_parse(struct options *options, int argc, char **argv, int *status)
 {
     *options = (struct options){.format = FORMAT_JSONL, .top = DEFAULT_TOP, .batch_tokens = DEFAULT_BATCH_TOKENS};
@@ -236,7 +223,7 @@ bool options_parse(struct options *options, int argc, char **argv, int *status)
         if (option == 'V')
             return print_and_end("heed-embed " PACKAGE_VERSION "\n", status);
         if (option == '?' || option == ':') {
-            refuse_option(option, argv);
+            program_refuse_option(option, argv, long_options);
             return usage_error(status);
         }
         if (!parse_option(options, option, optarg))

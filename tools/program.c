@@ -34,3 +34,25 @@ bool program_start(const char *name)
     signal(SIGXFSZ, SIG_IGN);
     return hold_standard_descriptors();
 }
+
+static bool is_value_of(int value, const struct option *options)
+{
+    for (; options->name; options++)
+        if (options->val == value)
+            return true;
+    return false;
+}
+
+void program_refuse_option(int option, char **argv, const struct option *long_options)
+{
+    /* optind has passed a word that holds one long option, but not one with further letters. */
+    const char *word = argv[optind - 1];
+    if (option == ':')
+        diag_print("%s: needs an argument; see --help", word);
+    else if (is_value_of(optopt, long_options))
+        diag_print("%s: takes no argument; see --help", word);
+    else if (optopt)
+        diag_print("-%c: no such option; see --help", optopt);
+    else
+        diag_print("%s: no such option; see --help", word);
+}

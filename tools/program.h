@@ -3,6 +3,7 @@
 #ifndef TOOLS_PROGRAM_H
 #define TOOLS_PROGRAM_H
 
+#include <getopt.h>
 #include <stdbool.h>
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -11,5 +12,9 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
  * pipe or past the limit on the size of files fail instead of ending the process, and keeps closed
  * standard descriptors from being reused. false after a message. */
 bool program_start(const char *name);
+
+/* Says what is wrong where getopt_long has returned option, '?' or, as the short options begin with a
+ * colon, ':'. A value of long_options is the letter of a short option, too, or none. */
+void program_refuse_option(int option, char **argv, const struct option *long_options);
 
 #endif
