@@ -359,6 +359,22 @@ test_bad_configs() {
     refuse "another pooling" 1 'pooling mode "max_tokens" is not supported' "$embed" --model "$broken"
 }
 
+test_bad_limits() {
+    change tokenizer.json 's/"max_length":24/"max_length":1/' 'truncation without room' \
+        'a limit of 1 tokens leaves no room for the 2'
+    change config.json 's/"max_position_embeddings":48/"max_position_embeddings":1/' 'positions without room' \
+        'a limit of 1 tokens leaves no room for the 2'
+    new_model "$broken" f32
+    echo '{"max_seq_length": 1}' >"$broken/sentence_bert_config.json"
+    refuse "max_seq_length without room" 1 'sentence_bert_config.json: a limit of 1' "$embed" --model "$broken"
+    new_model "$broken" f32
+    sed 's/"max_length":24//' "$model/tokenizer.json" >"$broken/tokenizer.json"
+    echo '{"model_max_length": 1}' >"$broken/tokenizer_config.json"
+    refuse "model_max_length without room" 1 'tokenizer_config.json: a limit of 1' "$embed" --model "$broken"
+    echo '{"model_max_length": "1"}' >"$broken/tokenizer_config.json"
+    refuse "model_max_length that is no number" 1 'tokenizer_config.json: model_max_length' "$embed" --model "$broken"
+}
+
 cls='{"SpecialToken":{"id":"[CLS]","type_id":0}}' sequence='{"Sequence":{"id":"A","type_id":0}}'
 sep='{"SpecialToken":{"id":"[SEP]","type_id":0}}'
 specials='{"[CLS]":{"id":"[CLS]","ids":[2]},"[SEP]":{"id":"[SEP]","ids":[3]}}'
@@ -393,7 +409,7 @@ test_bad_input() {
     dd if=/dev/zero bs=1048576 count=65 2>/dev/null | tr '\000' 'x' >"$work/long"
     refuse "a line of 65 MiB" 1 'long:1: line is longer than' "$embed" --model "$model" "$work/long"
     rm "$work/long"
-    refuse "an unknown --isa" 1 'isa quantum: no level has that name' "$embed" --model "$model" --isa quantum
+    refuse "an unknown --isa" 2 'isa quantum: no level has that name' "$embed" --model "$model" --isa quantum
     refuse "an unknown HEED_ISA" 1 'HEED_ISA=quantum: no level has that name' \
         env HEED_ISA=quantum "$embed" --model "$model"
     refuse "heed-info: an unknown HEED_ISA" 1 'heed-info: HEED_ISA=quantum: ' env HEED_ISA=quantum "$info"
@@ -415,8 +431,13 @@ test_usage() {
     refuse "--format with a table" 2 'does not go with' "$embed" --model "$model" --similar a --format text
     refuse "--format before --tokens" 2 'does not go with' "$embed" --model "$model" --format jsonl --tokens
     refuse "--tokens before --format" 2 'does not go with' "$embed" --model "$model" --tokens --format jsonl
-    refuse "--max-tokens past the positions" 1 'has 48 positions' "$embed" --model "$model" --max-tokens 49
-    refuse "--max-tokens without room" 1 'leaves no room' "$embed" --model "$model" --max-tokens 1
+    refuse "--top without --similar" 2 'top needs --similar' "$embed" --model "$model" --top 3
+    refuse "an input file without a name" 2 'name of an input file is empty' "$embed" --model "$model" "$work/lines" ''
+    refuse "a model directory without a name" 2 'name of the model directory is empty' "$embed" --model ''
+    refuse "an output file without a name" 2 'name of the output file is empty' \
+        "$embed" --model "$model" --output '' "$work/lines"
+    refuse "--max-tokens past the positions" 2 'has 48 positions' "$embed" --model "$model" --max-tokens 49
+    refuse "--max-tokens without room" 2 'max-tokens 1: leaves no room' "$embed" --model "$model" --max-tokens 1
     refuse "heed-info: an unknown option" 2 'no such option' "$info" --nonsense
     refuse "heed-info: an unknown letter before others" 2 '-x: no such option' "$info" --json -xh
     refuse "heed-info: an argument that is not wanted" 2 '--json=3: takes no argument' "$info" --json=3
@@ -471,8 +492,6 @@ test_output_errors() {
     refuse "a symbolic link that leads nowhere" 1 'leads nowhere' \
         "$embed" --model "$model" --output "$work/dir/link" "$work/first"
     rm "$work/dir/link"
-    refuse "an output file without a name" 1 'the name of the output file is empty' \
-        "$embed" --model "$model" --output '' "$work/lines"
 }
 
 test_full_device() {
@@ -585,6 +604,7 @@ test_invalid_utf8
 test_tables
 test_bad_models
 test_bad_configs
+test_bad_limits
 test_templates
 test_bad_input
 test_usage

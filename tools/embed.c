@@ -113,12 +113,13 @@ static void report(const struct options *options, const struct embedder *embedde
                    embedder->tokens, seconds, (double)embedder->lines / seconds, (double)embedder->tokens / seconds);
 }
 
-static bool run(const struct options *options)
+static int run(const struct options *options)
 {
     struct embedder embedder;
     struct job job = {.options = options};
-    if (!embedder_open(&embedder, options))
-        return false;
+    int status = embedder_open(&embedder, options);
+    if (status != EXIT_DONE)
+        return status;
     bool done = start_job(&job, &embedder);
     double started = progress_clock();
     done = done && embed_lines(&job, &embedder);
@@ -128,7 +129,7 @@ static bool run(const struct options *options)
     if (done)
         report(options, &embedder, seconds);
     embedder_close(&embedder);
-    return done;
+    return done ? EXIT_DONE : EXIT_FAILED;
 }
 
 int main(int argc, char **argv)
@@ -139,5 +140,5 @@ int main(int argc, char **argv)
         return EXIT_FAILED;
     if (!options_parse(&options, argc, argv, &status))
         return status;
-    return run(&options) ? EXIT_DONE : EXIT_FAILED;
+    return run(&options);
 }

@@ -5,6 +5,7 @@
 #include "diag.h"
 #include "embedder.h"
 #include "levels.h"
+#include "program.h"
 #include "utf8.h"
 
 #include <stdlib.h>
@@ -52,7 +53,8 @@ static void free_batch(struct batch *batch)
 static bool create_context(struct embedder *embedder, const struct options *options)
 {
     heed_context_options wanted = HEED_CONTEXT_OPTIONS_INIT;
-    if (!level_check(options->level))
+    /* A level of the command line was checked with it. */
+    if (!options->level && !level_check(NULL))
         return false;
     embedder->pool = pool_create(options->threads ? options->threads : heed_default_threads());
     if (!embedder->pool)
@@ -67,37 +69,63 @@ static bool create_context(struct embedder *embedder, const struct options *opti
     return !status;
 }
 
-/* The limit on the tokens of a line: what the user says, or else what the model's files say. */
-static bool set_max_tokens(struct embedder *embedder, const struct options *options)
+static size_t tokens_around(const struct embedder *embedder)
 {
-    size_t around = embedder->tokenizer.prefix.count + embedder->tokenizer.suffix.count;
-    size_t positions = embedder->config.max_positions, asked = embedder->config.max_sequence;
-    if (options->max_tokens > positions) {
-        diag_print("--max-tokens %zu: the model has %zu positions", options->max_tokens, positions);
-        return false;
+    return embedder->tokenizer.prefix.count + embedder->tokenizer.suffix.count;
+}
+
+/* The limit on the tokens of a line that the model's files give. */
+static bool set_max_tokens(struct embedder *embedder, const char *directory)
+{
+    const struct model_config *config = &embedder->config;
+    const char *file = "config.json";
+    embedder->max_tokens = config->max_positions;
+    size_t asked = config->max_sequence ? config->max_sequence : embedder->tokenizer.max_length;
+    if (asked && asked < config->max_positions) {
+        file = config->max_sequence ? "sentence_bert_config.json" : embedder->tokenizer.max_length_file;
+        embedder->max_tokens = asked;
     }
-    if (!asked)
-        asked = embedder->tokenizer.max_length;
-    if (!asked || asked > positions)
-        asked = positions;
-    embedder->max_tokens = options->max_tokens ? options->max_tokens : asked;
+    size_t around = tokens_around(embedder);
     if (embedder->max_tokens < around)
-        diag_print("a limit of %zu tokens leaves no room for the %zu around every line", embedder->max_tokens, around);
+        diag_print("%s/%s: a limit of %zu tokens leaves no room for the %zu around every line", directory, file,
+                   embedder->max_tokens, around);
     return embedder->max_tokens >= around;
 }
 
-bool embedder_open(struct embedder *embedder, const struct options *options)
+/* Takes the limit of the command line, which the model must allow. */
+static bool choose_max_tokens(struct embedder *embedder, size_t chosen)
+{
+    size_t around = tokens_around(embedder), positions = embedder->config.max_positions;
+    if (chosen > positions)
+        diag_print("--max-tokens %zu: the model has %zu positions", chosen, positions);
+    else if (chosen < around)
+        diag_print("--max-tokens %zu: leaves no room for the %zu tokens around every line", chosen, around);
+    embedder->max_tokens = chosen;
+    return chosen >= around && chosen <= positions;
+}
+
+static int load(struct embedder *embedder, const struct options *options)
+{
+    bool weights = options->format != FORMAT_TOKENS;
+    if ((weights && !create_context(embedder, options)) ||
+        !model_config_load(&embedder->config, options->model, &options->choice) ||
+        !tokenizer_load(&embedder->tokenizer, options->model, embedder->config.vocab_size))
+        return EXIT_FAILED;
+    if (options->max_tokens && !choose_max_tokens(embedder, options->max_tokens))
+        return EXIT_USAGE;
+    if (!options->max_tokens && !set_max_tokens(embedder, options->model))
+        return EXIT_FAILED;
+    bool done = !weights || model_load(&embedder->model, options->model, &embedder->config, embedder->context);
+    return done ? EXIT_DONE : EXIT_FAILED;
+}
+
+int embedder_open(struct embedder *embedder, const struct options *options)
 {
     *embedder = (struct embedder){.batch_tokens = options->batch_tokens};
-    bool weights = options->format != FORMAT_TOKENS;
-    bool done = (!weights || create_context(embedder, options)) &&
-                model_config_load(&embedder->config, options->model, &options->choice) &&
-                tokenizer_load(&embedder->tokenizer, options->model, embedder->config.vocab_size) &&
-                set_max_tokens(embedder, options) &&
-                (!weights || model_load(&embedder->model, options->model, &embedder->config, embedder->context));
-    if (!done)
+    int status = load(embedder, options);
+    if (status != EXIT_DONE)
         embedder_close(embedder);
-    return done;
+    return status;
 }
 
 void embedder_close(struct embedder *embedder)

@@ -41,8 +41,9 @@ struct embedder {
     size_t lines, tokens, replaced, truncated; /* so far */
 };
 
-/* Loads what the options name. false after a message. */
-bool embedder_open(struct embedder *embedder, const struct options *options);
+/* Loads what the options name. EXIT_DONE, or after a message the status to exit with: EXIT_USAGE where
+ * the model has no use for an option. */
+int embedder_open(struct embedder *embedder, const struct options *options);
 void embedder_close(struct embedder *embedder);
 
 /* From now on lines are counted anew and go to sink. */

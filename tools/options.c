@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "diag.h"
+#include "levels.h"
 #include "options.h"
 #include "program.h"
 
@@ -186,6 +187,26 @@ static bool parse_option(struct options *options, int option, char *argument)
     }
 }
 
+static bool is_empty(const char *name)
+{
+    return name && *name == '\0';
+}
+
+static bool check_names(const struct options *options)
+{
+    const char *message = NULL;
+    if (is_empty(options->model))
+        message = "the name of the model directory is empty";
+    else if (is_empty(options->output))
+        message = "the name of the output file is empty";
+    for (size_t i = 0; !message && i < options->n_files; i++)
+        if (is_empty(options->files[i]))
+            message = "the name of an input file is empty";
+    if (message)
+        diag_print("%s", message);
+    return !message;
+}
+
 /* Whether the options fit one another. */
 static bool check_options(const struct options *options)
 {
@@ -194,13 +215,15 @@ static bool check_options(const struct options *options)
         message = "--model DIR is missing; see --help";
     else if ((options->similar != NULL) + options->similarity + options->tokens > 1)
         message = "only one of --similar, --similarity and --tokens can be used";
+    else if (options->top && !options->similar)
+        message = "--top needs --similar";
     else if (options->has_format && (options->similar || options->similarity || options->tokens))
         message = "--format does not go with --similar, --similarity or --tokens";
     else if (options->format == FORMAT_NPY && !options->output && isatty(STDOUT_FILENO))
         message = "--format npy is not for a terminal; use --output FILE";
     if (message)
         diag_print("%s", message);
-    return !message;
+    return !message && check_names(options) && (!options->level || level_check(options->level));
 }
 
 static bool print_and_end(const char *text, int *status)
@@ -215,7 +238,7 @@ static bool print_and_end(const char *text, int *status)
 
 bool options_parse(struct options *options, int argc, char **argv, int *status)
 {
-    *options = (struct options){.format = FORMAT_JSONL, .top = DEFAULT_TOP, .batch_tokens = DEFAULT_BATCH_TOKENS};
+    *options = (struct options){.format = FORMAT_JSONL, .batch_tokens = DEFAULT_BATCH_TOKENS};
     int option;
     while ((option = getopt_long(argc, argv, ":hV", long_options, NULL)) != -1) {
         if (option == 'h')
@@ -229,11 +252,13 @@ bool options_parse(struct options *options, int argc, char **argv, int *status)
         if (!parse_option(options, option, optarg))
             return usage_error(status);
     }
+    options->files = argv + optind;
+    options->n_files = (size_t)(argc - optind);
     if (!check_options(options))
         return usage_error(status);
     if (options->tokens)
         options->format = FORMAT_TOKENS;
-    options->files = argv + optind;
-    options->n_files = (size_t)(argc - optind);
+    if (!options->top)
+        options->top = DEFAULT_TOP;
     return true;
 }

@@ -215,6 +215,7 @@ static bool read_truncation(const struct source *source, const cJSON *json)
 {
     const cJSON *truncation = json_member(json, "truncation");
     const char *direction = "Right";
+    source->tokenizer->max_length_file = "tokenizer.json";
     if (!json_get_size(source->path, truncation, "max_length", INT32_MAX, &source->tokenizer->max_length) ||
         !json_get_string(source->path, truncation, "direction", &direction))
         return false;
@@ -274,6 +275,17 @@ static bool add_special_tokens(const struct source *source, const cJSON *json)
            token_ids_push(&source->tokenizer->suffix, suffix);
 }
 
+/* The limit of tokenizer_config.json. */
+static bool read_limit(const struct source *source, const cJSON *json)
+{
+    /* Absent limits are written as a huge number, such as 1e30. */
+    const cJSON *limit = json_member(json, "model_max_length");
+    source->tokenizer->max_length_file = "tokenizer_config.json";
+    if (limit && !json_whole(limit, INT32_MAX, &source->tokenizer->max_length) && !cJSON_IsNumber(limit))
+        return refuse(source, "model_max_length", "not a number");
+    return true;
+}
+
 static bool read_settings(const struct source *source, const cJSON *json)
 {
     struct wordpiece *wordpiece = &source->tokenizer->wordpiece;
@@ -287,11 +299,7 @@ static bool read_settings(const struct source *source, const cJSON *json)
         return false;
     if (!basic)
         return refuse(source, "do_basic_tokenize", "false");
-    /* Absent limits are written as a huge number, such as 1e30. */
-    const cJSON *limit = json_member(json, "model_max_length");
-    if (limit && !json_whole(limit, INT32_MAX, &source->tokenizer->max_length) && !cJSON_IsNumber(limit))
-        return refuse(source, "model_max_length", "not a number");
-    return true;
+    return read_limit(source, json);
 }
 
 /* ---- loading ------------------------------------------------------------------------------- */
@@ -317,14 +325,12 @@ static bool load_vocab(struct source *source, const char *vocab_path, const char
     return done;
 }
 
-/* *max_length of tokenizer_config.json, which counts where tokenizer.json has none. */
-static bool load_max_length(struct source *source, const char *config_path)
+/* The limit of tokenizer_config.json counts where tokenizer.json has none. */
+static bool load_limit(struct source *source, const char *config_path)
 {
     cJSON *json = NULL;
     source->path = config_path;
-    bool done = json_read(config_path, true, &json);
-    if (done)
-        json_whole(json_member(json, "model_max_length"), INT32_MAX, &source->tokenizer->max_length);
+    bool done = json_read(config_path, true, &json) && read_limit(source, json);
     cJSON_Delete(json);
     return done;
 }
@@ -339,7 +345,7 @@ static bool load_files(struct source *source, const char *json_path, const char 
         return load_vocab(source, vocab_path, config_path);
     bool done = read_tokenizer(source, json);
     cJSON_Delete(json);
-    return done && (source->tokenizer->max_length > 0 || load_max_length(source, config_path));
+    return done && (source->tokenizer->max_length > 0 || load_limit(source, config_path));
 }
 
 bool tokenizer_load(struct tokenizer *tokenizer, const char *directory, size_t vocab_size)

@@ -12,6 +12,7 @@ struct tokenizer {
     struct wordpiece wordpiece;
     struct token_ids prefix, suffix; /* around every line, as [CLS] and [SEP] */
     size_t max_length;               /* that the files ask for, prefix and suffix included; 0: none */
+    const char *max_length_file;     /* which of them */
 };
 
 /* Reads tokenizer.json or else vocab.txt with tokenizer_config.json. Every id is below vocab_size.
