@@ -228,12 +228,15 @@ test_settings() {
     expect "pooling as the model says" same "$out" "$work/cls"
     run --format text --pooling mean "$work/lines" >"$out"
     expect "--pooling mean in its place" same "$out" "$work/text"
-    rm -r "$model/1_Pooling"
+    echo '{"pooling_mode_mean_tokens": true}' >"$model/1_Pooling/config.json"
     echo '[{"path":"","type":"a.Transformer"},{"path":"1_Pooling","type":"a.Pooling"}]' >"$model/modules.json"
     run --format text "$work/lines" >"$out"
     expect "no normalisation as the model says" same "$out" "$work/raw"
     run --format text --normalize "$work/lines" >"$out"
     expect "--normalize in its place" same "$out" "$work/text"
+    rm -r "$model/1_Pooling"
+    run --format text --normalize --pooling mean "$work/lines" >"$out"
+    expect "--pooling in place of a module that is not there" same "$out" "$work/text"
     rm "$model/modules.json"
 }
 
@@ -353,6 +356,26 @@ test_bad_configs() {
     new_model "$broken" f32
     echo '[{"path":"2_Dense","type":"sentence_transformers.models.Dense"}]' >"$broken/modules.json"
     refuse "another module" 1 'modules.json: module "sentence_transformers.models.Dense"' "$embed" --model "$broken"
+    echo '[{"path":"pool","type":"a.Pooling"}]' >"$broken/modules.json"
+    refuse "a module that is not there" 1 'pool/config.json: No such file' "$embed" --model "$broken"
+    for modules in '[]' '[{"path":"","type":"a.Transformer"}]'; do
+        echo "$modules" >"$broken/modules.json"
+        refuse "modules.json: $modules" 1 'modules.json: no pooling module' "$embed" --model "$broken"
+    done
+    for modules in 3 '{}' null; do
+        echo "$modules" >"$broken/modules.json"
+        refuse "modules.json: $modules" 1 'modules.json: not an array' "$embed" --model "$broken"
+    done
+    for file in config.json tokenizer.json tokenizer_config.json sentence_bert_config.json 1_Pooling/config.json; do
+        new_model "$broken" f32
+        mkdir "$broken/1_Pooling"
+        # tokenizer_config.json is not read where tokenizer.json has a limit.
+        sed 's/"max_length":24//' "$model/tokenizer.json" >"$broken/tokenizer.json"
+        echo '[]' >"$broken/$file"
+        refuse "$file: []" 1 "$file: not an object" "$embed" --model "$broken"
+    done
+    change tokenizer.json 's/"truncation":{.*}/"truncation":3/' 'truncation: 3' 'truncation is not an object'
+    change tokenizer.json 's/"added_tokens":.*/"added_tokens":"x",/' 'added_tokens: "x"' 'added_tokens is not an array'
     new_model "$broken" f32
     mkdir "$broken/1_Pooling"
     echo '{"pooling_mode_max_tokens": true}' >"$broken/1_Pooling/config.json"

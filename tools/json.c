@@ -15,7 +15,17 @@ cJSON *json_parse(const char *path, const char *bytes, size_t length)
     return json;
 }
 
-bool json_read(const char *path, bool optional, cJSON **json)
+static bool is_of_type(const cJSON *value, int type)
+{
+    return type == cJSON_Array ? cJSON_IsArray(value) : cJSON_IsObject(value);
+}
+
+static const char *kind_of_type(int type)
+{
+    return type == cJSON_Array ? "an array" : "an object";
+}
+
+bool json_read(const char *path, int type, bool optional, cJSON **json)
 {
     struct text content = {0};
     bool missing = false;
@@ -28,6 +38,12 @@ bool json_read(const char *path, bool optional, cJSON **json)
         done = *json != NULL;
     }
     text_free(&content);
+    if (*json && !is_of_type(*json, type)) {
+        diag_print("%s: not %s", path, kind_of_type(type));
+        cJSON_Delete(*json);
+        *json = NULL;
+        return false;
+    }
     return done;
 }
 
@@ -81,5 +97,15 @@ bool json_get_string(const char *path, const cJSON *object, const char *name, co
         return wrong(path, name, "a string");
     if (member)
         *value = member->valuestring;
+    return true;
+}
+
+bool json_get_list(const char *path, const cJSON *object, const char *name, int type, const cJSON **value)
+{
+    const cJSON *member = json_member(object, name);
+    if (member && !is_of_type(member, type))
+        return wrong(path, name, kind_of_type(type));
+    if (member)
+        *value = member;
     return true;
 }

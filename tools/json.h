@@ -10,8 +10,9 @@
 /* Parses length bytes, which a NUL follows. NULL after a message that names the file. */
 cJSON *json_parse(const char *path, const char *bytes, size_t length);
 
-/* Reads and parses the object in a file. *json is NULL where the file is optional and missing. */
-bool json_read(const char *path, bool optional, cJSON **json);
+/* Reads and parses a file that holds a value of that type, cJSON_Object or cJSON_Array. *json is NULL
+ * where the file is optional and missing. false after a message. */
+bool json_read(const char *path, int type, bool optional, cJSON **json);
 
 /* The member, or NULL if object is NULL or no object, or the member is missing or null. */
 const cJSON *json_member(const cJSON *object, const char *name);
@@ -24,5 +25,8 @@ bool json_whole(const cJSON *value, size_t max, size_t *number);
 bool json_get_bool(const char *path, const cJSON *object, const char *name, bool *value);
 bool json_get_size(const char *path, const cJSON *object, const char *name, size_t max, size_t *value);
 bool json_get_string(const char *path, const cJSON *object, const char *name, const char **value);
+
+/* The same of a member of that type, cJSON_Object or cJSON_Array. */
+bool json_get_list(const char *path, const cJSON *object, const char *name, int type, const cJSON **value);
 
 #endif

@@ -106,10 +106,6 @@ static bool check_family(const char *path, const cJSON *json)
 
 static bool read_transformer(struct model_config *config, const char *path, const cJSON *json)
 {
-    if (!cJSON_IsObject(json)) {
-        diag_print("%s: not an object", path);
-        return false;
-    }
     return check_family(path, json) && read_sizes(config, path, json) && read_activation(config, path, json) &&
            read_eps(config, path, json);
 }
@@ -171,12 +167,12 @@ static bool read_modules(struct model_config *config, const char *path, const cJ
     return true;
 }
 
-static bool load_pooling(struct model_config *config, const char *directory, const char *folder)
+static bool load_pooling(struct model_config *config, const char *directory, const char *folder, bool optional)
 {
     char *folder_path = memory_path(directory, folder);
     char *path = folder_path ? memory_path(folder_path, "config.json") : NULL;
     cJSON *json = NULL;
-    bool done = path && json_read(path, true, &json) && (!json || read_pooling(config, path, json));
+    bool done = path && json_read(path, cJSON_Object, optional, &json) && (!json || read_pooling(config, path, json));
     cJSON_Delete(json);
     free(path);
     free(folder_path);
@@ -187,10 +183,15 @@ static bool load_modules(struct model_config *config, const char *directory, con
 {
     char *path = memory_path(directory, "modules.json");
     cJSON *json = NULL;
-    const char *pooling = "1_Pooling";
-    bool done = path && json_read(path, true, &json) && (!json || read_modules(config, path, json, &pooling));
+    const char *pooling = NULL;
+    bool done =
+        path && json_read(path, cJSON_Array, true, &json) && (!json || read_modules(config, path, json, &pooling));
+    if (done && json && !pooling && !choice->has_pooling) {
+        diag_print("%s: no pooling module", path);
+        done = false;
+    }
     if (done && !choice->has_pooling)
-        done = load_pooling(config, directory, pooling);
+        done = load_pooling(config, directory, pooling ? pooling : "1_Pooling", !pooling);
     cJSON_Delete(json);
     free(path);
     return done;
@@ -213,7 +214,7 @@ static bool load(struct model_config *config, const char *directory, const char 
 {
     char *path = memory_path(directory, name);
     cJSON *json = NULL;
-    bool done = path && json_read(path, optional, &json) && (!json || read(config, path, json));
+    bool done = path && json_read(path, cJSON_Object, optional, &json) && (!json || read(config, path, json));
     cJSON_Delete(json);
     free(path);
     return done;

@@ -132,8 +132,10 @@ static bool read_added_token(const struct source *source, const cJSON *entry)
 
 static bool read_added_tokens(const struct source *source, const cJSON *json)
 {
-    const cJSON *entry;
-    cJSON_ArrayForEach(entry, json_member(json, "added_tokens"))
+    const cJSON *entries = NULL, *entry;
+    if (!json_get_list(source->path, json, "added_tokens", cJSON_Array, &entries))
+        return false;
+    cJSON_ArrayForEach(entry, entries)
     {
         if (!read_added_token(source, entry))
             return false;
@@ -213,10 +215,11 @@ static bool read_post_processor(const struct source *source, const cJSON *json)
 
 static bool read_truncation(const struct source *source, const cJSON *json)
 {
-    const cJSON *truncation = json_member(json, "truncation");
+    const cJSON *truncation = NULL;
     const char *direction = "Right";
     source->tokenizer->max_length_file = "tokenizer.json";
-    if (!json_get_size(source->path, truncation, "max_length", INT32_MAX, &source->tokenizer->max_length) ||
+    if (!json_get_list(source->path, json, "truncation", cJSON_Object, &truncation) ||
+        !json_get_size(source->path, truncation, "max_length", INT32_MAX, &source->tokenizer->max_length) ||
         !json_get_string(source->path, truncation, "direction", &direction))
         return false;
     return strcmp(direction, "Right") == 0 || refuse(source, "truncation direction", direction);
@@ -317,7 +320,7 @@ static bool load_vocab(struct source *source, const char *vocab_path, const char
     }
     done = done && read_vocab(source, &content) && set_prefix(source, "##");
     source->path = config_path;
-    done = done && json_read(config_path, true, &json) && read_settings(source, json);
+    done = done && json_read(config_path, cJSON_Object, true, &json) && read_settings(source, json);
     source->path = vocab_path;
     done = done && add_special_tokens(source, json);
     cJSON_Delete(json);
@@ -330,7 +333,7 @@ static bool load_limit(struct source *source, const char *config_path)
 {
     cJSON *json = NULL;
     source->path = config_path;
-    bool done = json_read(config_path, true, &json) && read_limit(source, json);
+    bool done = json_read(config_path, cJSON_Object, true, &json) && read_limit(source, json);
     cJSON_Delete(json);
     return done;
 }
@@ -339,7 +342,7 @@ static bool load_files(struct source *source, const char *json_path, const char 
 {
     cJSON *json = NULL;
     source->path = json_path;
-    if (!json_read(json_path, true, &json))
+    if (!json_read(json_path, cJSON_Object, true, &json))
         return false;
     if (!json)
         return load_vocab(source, vocab_path, config_path);
