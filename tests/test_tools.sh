@@ -374,6 +374,13 @@ test_bad_configs() {
         echo '[]' >"$broken/$file"
         refuse "$file: []" 1 "$file: not an object" "$embed" --model "$broken"
     done
+    added='"added_tokens":[{"content":"zz"'
+    change tokenizer.json "s/\"added_tokens\":\[{/$added},{/" 'an added token without id' 'token "zz" has no id'
+    change tokenizer.json "s/\"added_tokens\":\[{/$added,\"id\":35},{\"content\":\"zz\",/" \
+        'added tokens of one name' 'token "zz" has id 0, but 35 before'
+    change tokenizer.json 's/"content":"\[CLS\]",//' 'an added token without content' 'token "" has no content'
+    change tokenizer.json 's/"id":4,/"id":5,/' 'an added token that contradicts' '"\[MASK\]" has id 5, but 4 before'
+    change tokenizer.json 's/"##x":35/"cat":35/' 'a token twice' 'token cat is in the vocabulary twice'
     change tokenizer.json 's/"truncation":{.*}/"truncation":3/' 'truncation: 3' 'truncation is not an object'
     change tokenizer.json 's/"added_tokens":.*/"added_tokens":"x",/' 'added_tokens: "x"' 'added_tokens is not an array'
     new_model "$broken" f32

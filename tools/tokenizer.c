@@ -7,6 +7,7 @@
 #include "json.h"
 #include "tokenizer.h"
 
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,10 @@ static bool read_model(const struct source *source, const cJSON *json)
             diag_print("%s: token %s has no valid id", source->path, entry->string);
             return false;
         }
+        if (find_token(source, entry->string) >= 0) {
+            diag_print("%s: token %s is in the vocabulary twice", source->path, entry->string);
+            return false;
+        }
         if (!put_token(source, entry->string, strlen(entry->string), id))
             return false;
     }
@@ -110,23 +115,40 @@ static bool read_normalizer(const struct source *source, const cJSON *json)
     return json_get_bool(source->path, normalizer, "strip_accents", &wordpiece->strip_accents);
 }
 
+/* The content and id of an added token, which is in the vocabulary by that id or comes in addition. */
+static bool put_added_token(const struct source *source, const cJSON *entry, const char **content, int32_t *id)
+{
+    size_t wanted = SIZE_MAX;
+    if (!json_get_string(source->path, entry, "content", content) ||
+        !json_get_size(source->path, entry, "id", INT32_MAX, &wanted))
+        return false;
+    if (!**content || wanted == SIZE_MAX) {
+        diag_print("%s: added token \"%s\" has no %s", source->path, *content, **content ? "id" : "content");
+        return false;
+    }
+    *id = find_token(source, *content);
+    if (*id >= 0 && (size_t)*id != wanted) {
+        diag_print("%s: added token \"%s\" has id %zu, but %" PRId32 " before", source->path, *content, wanted, *id);
+        return false;
+    }
+    if (*id < 0 && !put_token(source, *content, strlen(*content), wanted))
+        return false;
+    *id = (int32_t)wanted;
+    return true;
+}
+
 /* Whether it takes the spaces around it along makes no difference: they separate, and vanish. */
 static bool read_added_token(const struct source *source, const cJSON *entry)
 {
     const char *content = "";
-    size_t id = SIZE_MAX;
     struct added_token token = {0};
     bool single_word = false;
-    if (!json_get_string(source->path, entry, "content", &content) ||
-        !json_get_size(source->path, entry, "id", INT32_MAX, &id) ||
+    if (!put_added_token(source, entry, &content, &token.id) ||
         !json_get_bool(source->path, entry, "normalized", &token.normalized) ||
         !json_get_bool(source->path, entry, "single_word", &single_word))
         return false;
     if (single_word)
         return refuse(source, "single_word of added token", content);
-    if (find_token(source, content) < 0 && !put_token(source, content, strlen(content), id))
-        return false;
-    token.id = find_token(source, content);
     return wordpiece_add(&source->tokenizer->wordpiece, content, token);
 }
 
