@@ -6,6 +6,7 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Parses length bytes, which a NUL follows. NULL after a message that names the file. */
 cJSON *json_parse(const char *path, const char *bytes, size_t length);
@@ -17,7 +18,10 @@ bool json_read(const char *path, int type, bool optional, cJSON **json);
 /* The member, or NULL if object is NULL or no object, or the member is missing or null. */
 const cJSON *json_member(const cJSON *object, const char *name);
 
-/* Whether value is a whole number from 0 to max, which is then in *number. max is at most 2^53. */
+/* The largest whole number that can be read: a double holds all up to it and no other reads as it. */
+#define JSON_WHOLE_MAX (SIZE_MAX > UINT32_MAX ? SIZE_MAX >> 11 : SIZE_MAX)
+
+/* Whether value is a whole number from 0 to max, which is then in *number. max is at most JSON_WHOLE_MAX. */
 bool json_whole(const cJSON *value, size_t max, size_t *number);
 
 /* Each of these leaves *value alone where the member is missing, and returns false, after a message

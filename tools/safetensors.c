@@ -129,9 +129,9 @@ static bool read_offsets(const struct safetensors *file, const cJSON *offsets, s
 {
     size_t data_bytes = file->map_bytes - (size_t)(file->data - (const unsigned char *)file->map);
     if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 ||
-        !json_whole(cJSON_GetArrayItem(offsets, 0), SIZE_MAX / 2, &tensor->begin) ||
-        !json_whole(cJSON_GetArrayItem(offsets, 1), SIZE_MAX / 2, &tensor->end))
-        return wrong(file, tensor, "data_offsets are not two whole numbers");
+        !json_whole(cJSON_GetArrayItem(offsets, 0), JSON_WHOLE_MAX, &tensor->begin) ||
+        !json_whole(cJSON_GetArrayItem(offsets, 1), JSON_WHOLE_MAX, &tensor->end))
+        return wrong(file, tensor, "data_offsets are not two whole numbers in range");
     if (tensor->begin > tensor->end)
         return wrong(file, tensor, "data_offsets decrease");
     if (tensor->end > data_bytes)
