@@ -381,6 +381,17 @@ test_bad_configs() {
     change tokenizer.json 's/"content":"\[CLS\]",//' 'an added token without content' 'token "" has no content'
     change tokenizer.json 's/"id":4,/"id":5,/' 'an added token that contradicts' '"\[MASK\]" has id 5, but 4 before'
     change tokenizer.json 's/"##x":35/"cat":35/' 'a token twice' 'token cat is in the vocabulary twice'
+    change tokenizer.json 's/"##x":35/"##x\\u0000":35/' 'a NUL in a token' 'NUL near byte'
+    change tokenizer.json 's/"##x":35/"##x\\\\\\u0000":35/' 'a NUL behind a backslash' 'NUL near byte'
+    change config.json 's/"gelu"/"gelu\\u0000"/' 'a NUL in a name' 'NUL near byte'
+    new_model "$broken" f32
+    printf '\000more' >>"$broken/config.json"
+    refuse "a NUL and more after the object" 1 'config.json: NUL near byte' "$embed" --model "$broken"
+    new_model "$broken" f32
+    sed 's/"##x":35/"\\\\u0000":35/' "$model/tokenizer.json" >"$broken/tokenizer.json"
+    "$embed" --model "$broken" --tokens "$work/lines" >"$out" 2>"$err"
+    run --tokens "$work/lines" >"$work/expected"
+    expect "an escaped backslash before u0000 is no NUL" same "$out" "$work/expected"
     change tokenizer.json 's/"truncation":{.*}/"truncation":3/' 'truncation: 3' 'truncation is not an object'
     change tokenizer.json 's/"added_tokens":.*/"added_tokens":"x",/' 'added_tokens: "x"' 'added_tokens is not an array'
     new_model "$broken" f32

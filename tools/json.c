@@ -6,9 +6,31 @@
 #include "file.h"
 #include "json.h"
 
+#include <string.h>
+
+/* Whether there is a NUL, as such or as an escape; *at receives its place. */
+static bool find_nul(const char *bytes, size_t length, size_t *at)
+{
+    static const char escaped[] = "\\u0000";
+    for (*at = 0; *at < length; ++*at) {
+        const char *byte = bytes + *at;
+        bool escape = *byte == '\\';
+        if (!*byte || (escape && length - *at >= sizeof escaped - 1 && memcmp(byte, escaped, sizeof escaped - 1) == 0))
+            return true;
+        *at += escape;
+    }
+    return false;
+}
+
 cJSON *json_parse(const char *path, const char *bytes, size_t length)
 {
     const char *end = NULL;
+    size_t at;
+    /* It would end a string of cJSON, and "cat\u0000x" be "cat". */
+    if (find_nul(bytes, length, &at)) {
+        diag_print("%s: NUL near byte %zu is not supported", path, at);
+        return NULL;
+    }
     cJSON *json = cJSON_ParseWithLengthOpts(bytes, length + 1, &end, true);
     if (!json)
         diag_print("%s: not valid JSON near byte %zu", path, end ? (size_t)(end - bytes) : 0);

@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parses length bytes, which a NUL follows. NULL after a message that names the file. */
+/* Parses length bytes, which a NUL follows. NULL after a message that names the file. Strings hold no
+ * NUL. */
 cJSON *json_parse(const char *path, const char *bytes, size_t length);
 
 /* Reads and parses a file that holds a value of that type, cJSON_Object or cJSON_Array. *json is NULL
