@@ -456,6 +456,21 @@ test_bad_input() {
     refuse "heed-info: an unknown HEED_ISA" 1 'heed-info: HEED_ISA=quantum: ' env HEED_ISA=quantum "$info"
 }
 
+# Progress is shown after a second. What takes it away is a carriage return and an escape sequence.
+test_progress() {
+    if ! script -qec true /dev/null </dev/null >"$out" 2>"$err"; then
+        skip "progress" "there is no script with -e"
+        return
+    fi
+    cat >"$work/slow" <<END
+{ cat '$work/lines'; sleep 2; cat '$work/lines'; } | '$embed' --model '$model' - '$work/nowhere' >'$out'
+END
+    script -qec "sh '$work/slow'" /dev/null </dev/null >"$work/terminal" 2>"$err"
+    expect "progress on a terminal" grep -q ' lines, [0-9]* lines/s' "$work/terminal"
+    cleared=$(printf '\r\033\\[Kheed-embed: .*nowhere: No such file')
+    expect "a message takes its place" grep -q "$cleared" "$work/terminal"
+}
+
 test_usage() {
     refuse "no model" 2 'model DIR is missing' "$embed"
     refuse "an unknown option" 2 'no such option' "$embed" --model "$model" --nonsense
@@ -648,6 +663,7 @@ test_bad_configs
 test_bad_limits
 test_templates
 test_bad_input
+test_progress
 test_usage
 test_help
 test_output_errors

@@ -5,9 +5,11 @@
 #include "diag.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 static const char *program = "heed";
+static bool shown; /* by diag_show */
 
 void diag_set_program(const char *name)
 {
@@ -26,10 +28,30 @@ void diag_print(const char *format, ...)
     for (char *c = message; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = '?';
+    diag_clear();
     fprintf(stderr, "%s: %s\n", program, message);
 }
 
 void diag_no_memory(void)
 {
     diag_print("out of memory");
+}
+
+void diag_show(const char *format, ...)
+{
+    va_list arguments;
+    putc('\r', stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputs("\033[K", stderr);
+    fflush(stderr);
+    shown = true;
+}
+
+void diag_clear(void)
+{
+    if (shown)
+        fputs("\r\033[K", stderr);
+    shown = false;
 }

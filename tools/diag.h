@@ -19,4 +19,11 @@ DIAG_PRINTF void diag_print(const char *format, ...);
 /* diag_print("out of memory"). */
 void diag_no_memory(void);
 
+/* Shows a line on the terminal that is standard error, in place of the one shown before. The next
+ * message takes it away. */
+DIAG_PRINTF void diag_show(const char *format, ...);
+
+/* Takes away the line that diag_show has shown, if there is one. */
+void diag_clear(void);
+
 #endif

@@ -76,7 +76,7 @@ static bool embed_lines(struct job *job, struct embedder *embedder)
         progress_update(&progress, embedder->lines);
     }
     done = done && embedder_flush(embedder);
-    progress_end(&progress);
+    diag_clear();
     line_reader_close(&reader);
     return done;
 }

@@ -2,9 +2,9 @@
  * A line that says how far the work is, where someone can see it. */
 #include "config.h"
 
+#include "diag.h"
 #include "progress.h"
 
-#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ double progress_clock(void)
 void progress_start(struct progress *progress, bool quiet)
 {
     double now = progress_clock();
-    *progress = (struct progress){!quiet && isatty(STDERR_FILENO), false, now, now};
+    *progress = (struct progress){!quiet && isatty(STDERR_FILENO), now, now};
 }
 
 void progress_update(struct progress *progress, size_t lines)
@@ -29,15 +29,6 @@ void progress_update(struct progress *progress, size_t lines)
     double now = progress_clock(), elapsed = now - progress->started;
     if (!progress->enabled || elapsed < FIRST_AFTER || now - progress->updated < INTERVAL)
         return;
-    progress->shown = true;
     progress->updated = now;
-    fprintf(stderr, "\r%zu lines, %.0f lines/s\033[K", lines, (double)lines / elapsed);
-    fflush(stderr);
-}
-
-void progress_end(struct progress *progress)
-{
-    if (progress->shown)
-        fputs("\r\033[K", stderr);
-    progress->shown = false;
+    diag_show("%zu lines, %.0f lines/s", lines, (double)lines / elapsed);
 }

@@ -7,18 +7,16 @@
 #include <stddef.h>
 
 struct progress {
-    bool enabled, shown;
+    bool enabled;
     double started, updated; /* seconds */
 };
 
 /* Seconds of a clock that never goes back. */
 double progress_clock(void);
 
-/* Nothing is shown if quiet, if standard error is no terminal, or in the first second. */
+/* Nothing is shown if quiet, if standard error is no terminal, or in the first second. The line is one
+ * of diag_show. */
 void progress_start(struct progress *progress, bool quiet);
 void progress_update(struct progress *progress, size_t lines);
-
-/* Takes the line away. */
-void progress_end(struct progress *progress);
 
 #endif
