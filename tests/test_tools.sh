@@ -7,6 +7,7 @@ set -u
 embed=${HEED_EMBED:-tools/heed-embed}
 info=${HEED_INFO:-tools/heed-info}
 make_model=${MAKE_TINY_MODEL:-tests/make_tiny_model}
+scripts=$(dirname "$0")/../tools
 unset HEED_ISA
 
 if ! test -x "$embed"; then
@@ -528,6 +529,27 @@ test_help() {
 
 # ---- output --------------------------------------------------------------------------------------
 
+test_scripts() {
+    for script in demo.sh fetch-model.sh; do
+        sh "$scripts/$script" --help >"$out" 2>"$err"
+        status=$?
+        expect "$script --help" printed
+        refuse "$script: an option" 2 "^usage: $script" sh "$scripts/$script" --nonsense
+        refuse "$script: too many arguments" 2 "^usage: $script" sh "$scripts/$script" a b
+    done
+    for script in minimax.py bert-tables.py; do
+        if ! command -v python3 >"$out" 2>"$err"; then
+            skip "$script" "there is no python3"
+            continue
+        fi
+        # Without any package: -S leaves them out, -E what the environment adds.
+        python3 -SE "$scripts/$script" --help >"$out" 2>"$err"
+        status=$?
+        expect "$script --help" printed
+        refuse "$script without packages" 1 "^$script: No module named" python3 -SE "$scripts/$script"
+    done
+}
+
 test_output_errors() {
     mkdir "$work/dir"
     refuse "an output directory that is not there" 1 'No such file' \
@@ -666,6 +688,7 @@ test_bad_input
 test_progress
 test_usage
 test_help
+test_scripts
 test_output_errors
 test_full_device
 test_closed_descriptors

@@ -4,10 +4,18 @@
 
 The reference tokenizer's character classes are those of Unicode 8 and stay so, whatever Unicode
 library is installed; so they are asked from it, code point by code point.
-usage: tools/bert-tables.py > tools/bert_tables.h  (needs tests/reference/requirements.txt)
+It needs the packages of tests/reference/requirements.txt.  example: tools/bert-tables.py > tools/bert_tables.h
 """
-from tokenizers.normalizers import BertNormalizer
-from tokenizers.pre_tokenizers import BertPreTokenizer
+import argparse
+import sys
+
+argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+# After the arguments, so that --help needs no packages.
+try:
+    from tokenizers.normalizers import BertNormalizer
+    from tokenizers.pre_tokenizers import BertPreTokenizer
+except ImportError as error:
+    sys.exit(f"bert-tables.py: {error}; see --help")
 
 PER_LINE = 6
 OFF = {"clean_text": False, "handle_chinese_chars": False, "strip_accents": False, "lowercase": False}

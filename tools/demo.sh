@@ -4,6 +4,19 @@
 # model can be had.  usage: demo.sh [BUILD_DIR]
 set -u
 
+usage="usage: demo.sh [BUILD_DIR]"
+case $#,${1:-} in
+0,* | 1,[!-]*) ;;
+1,--help)
+    echo "$usage"
+    exit 0
+    ;;
+*)
+    echo "$usage" >&2
+    exit 2
+    ;;
+esac
+
 source=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 build=${1:-.}
 embed=$build/tools/heed-embed

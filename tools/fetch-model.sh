@@ -46,10 +46,18 @@ fetch() {
         fail "cannot write to $cache"
 }
 
-test $# -eq 1 || {
-    echo "usage: fetch-model.sh CACHE_DIR" >&2
+usage="usage: fetch-model.sh CACHE_DIR"
+case $#,${1:-} in
+1,[!-]*) ;;
+1,--help)
+    echo "$usage"
+    exit 0
+    ;;
+*)
+    echo "$usage" >&2
     exit 2
-}
+    ;;
+esac
 cache=$1
 if test -n "${HEED_MODEL:-}"; then
     has_model "$HEED_MODEL" || fail "HEED_MODEL=$HEED_MODEL: no config.json and model.safetensors there"

@@ -6,10 +6,18 @@ Prints, for each polynomial, its coefficients rounded to float and the weighted 
 polynomial. Coefficients are rounded one at a time, lowest power first, and the rest fitted again, so
 that the later ones make up for the rounding. Lawson's algorithm (iteratively reweighted least
 squares) is used because a constrained constant term makes the basis vanish at 0, where Remez
-exchange breaks down.  usage: tools/minimax.py  (needs numpy and mpmath)
+exchange breaks down. It needs numpy and mpmath.
 """
-import numpy as np
-from mpmath import exp, log, mp, mpf, ncdf, pi, sqrt, tanh
+import argparse
+import sys
+
+argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+# After the arguments, so that --help needs no packages.
+try:
+    import numpy as np
+    from mpmath import exp, log, mp, mpf, ncdf, pi, sqrt, tanh
+except ImportError as error:
+    sys.exit(f"minimax.py: {error}; see --help")
 
 mp.prec = 120
 GRID = 801
