@@ -415,6 +415,8 @@ test_bad_limits() {
     refuse "model_max_length without room" 1 'tokenizer_config.json: a limit of 1' "$embed" --model "$broken"
     echo '{"model_max_length": "1"}' >"$broken/tokenizer_config.json"
     refuse "model_max_length that is no number" 1 'tokenizer_config.json: model_max_length' "$embed" --model "$broken"
+    change tokenizer.json 's/"unk_token"/"max_input_chars_per_word":1001,"unk_token"/' 'words that are too long' \
+        'max_input_chars_per_word is not a whole number from 0 to 1000'
 }
 
 cls='{"SpecialToken":{"id":"[CLS]","type_id":0}}' sequence='{"Sequence":{"id":"A","type_id":0}}'

@@ -279,6 +279,31 @@ static void test_marks(const struct wordpiece *w)
     free(tokens.ids);
 }
 
+/* A word of which every rest nearly is a long token takes no more than quadratic time: in cubic time the test would
+ * not end. */
+static void test_long_token(void)
+{
+    enum { CHARACTERS = 10000 };
+    struct wordpiece w;
+    struct token_ids tokens = {0};
+    bool truncated = false;
+    char *token = memory_array(CHARACTERS + 3, 1);
+    if (!token || !make(&w, true)) {
+        free(token);
+        return;
+    }
+    w.max_word_chars = CHARACTERS;
+    memset(token, 'x', CHARACTERS + 2);
+    memcpy(token, "##", 2);
+    token[CHARACTERS + 2] = 's';
+    bool passed = vocab_put(&w.vocab, token, CHARACTERS + 3, 0) &&
+                  wordpiece_encode(&w, token + 2, CHARACTERS, NO_LIMIT, &tokens, &truncated);
+    check(passed && tokens.count == CHARACTERS, "a word of 10000 characters, and a token of as many");
+    free(tokens.ids);
+    free(token);
+    wordpiece_free(&w);
+}
+
 static void test_repair(void)
 {
     static const struct {
@@ -332,6 +357,7 @@ int main(void)
     wordpiece_free(&wordpiece);
     test_cased();
     test_normalized_added();
+    test_long_token();
     test_repair();
     printf("1..%d\n", count);
     return failures ? 1 : 0;

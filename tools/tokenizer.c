@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Ten times what BERT has. Encoding a word takes the square of its length where the vocabulary is made for it. */
+#define WORD_CHARS_MAX 1000
+
 /* What is being read, for messages and for the bound on ids. */
 struct source {
     struct tokenizer *tokenizer;
@@ -79,7 +82,7 @@ static bool read_model(const struct source *source, const cJSON *json)
     if (!check_type(source, model, "model", "WordPiece") ||
         !json_get_string(source->path, model, "unk_token", &unknown) ||
         !json_get_string(source->path, model, "continuing_subword_prefix", &prefix) ||
-        !json_get_size(source->path, model, "max_input_chars_per_word", INT32_MAX, &wordpiece->max_word_chars))
+        !json_get_size(source->path, model, "max_input_chars_per_word", WORD_CHARS_MAX, &wordpiece->max_word_chars))
         return false;
     if (!cJSON_IsObject(vocab)) {
         diag_print("%s: model.vocab is not an object", source->path);

@@ -12,6 +12,12 @@
 #define UTF8_REPLACEMENT 0xFFFD
 #define UTF8_MAX 4
 
+/* Whether a byte of well-formed text is the first one of a character. */
+static inline bool utf8_starts_character(char byte)
+{
+    return ((unsigned char)byte & 0xC0) != 0x80;
+}
+
 /* Decodes the code point at the start of text (length > 0) and returns how many bytes it takes. Of
  * what is ill-formed, *code_point is -1 and the length that of the longest start of a sequence. */
 size_t utf8_decode(const char *text, size_t length, int32_t *code_point);

@@ -2,6 +2,7 @@
  * A vocabulary: from token to id. */
 #include "config.h"
 
+#include "utf8.h"
 #include "vocab.h"
 
 #include <stdlib.h>
@@ -26,16 +27,22 @@ static bool holds(const struct vocab *vocab, const struct vocab_entry *entry, co
            memcmp(token + head_length, tail, tail_length) == 0;
 }
 
-/* The slot of the token, or the free one where it would go. The table is never full. */
-static struct vocab_entry *slot_of(const struct vocab *vocab, const char *head, size_t head_length, const char *tail,
-                                   size_t tail_length)
+/* The slot of the token with that hash, or the free one where it would go. The table is never full. */
+static struct vocab_entry *slot_of_hash(const struct vocab *vocab, uint64_t state, const char *head, size_t head_length,
+                                        const char *tail, size_t tail_length)
 {
     size_t mask = vocab->n_slots - 1;
-    uint64_t state = hash(hash(HASH_START, head, head_length), tail, tail_length);
     size_t at = (size_t)(state ^ state >> 32) & mask;
     while (vocab->slots[at].id >= 0 && !holds(vocab, &vocab->slots[at], head, head_length, tail, tail_length))
         at = (at + 1) & mask;
     return &vocab->slots[at];
+}
+
+static struct vocab_entry *slot_of(const struct vocab *vocab, const char *head, size_t head_length, const char *tail,
+                                   size_t tail_length)
+{
+    uint64_t state = hash(hash(HASH_START, head, head_length), tail, tail_length);
+    return slot_of_hash(vocab, state, head, head_length, tail, tail_length);
 }
 
 /* Twice the slots, so that at most half are taken. */
@@ -78,9 +85,30 @@ bool vocab_put(struct vocab *vocab, const char *token, size_t length, int32_t id
 int32_t vocab_find(const struct vocab *vocab, const char *head, size_t head_length, const char *tail,
                    size_t tail_length)
 {
-    if (vocab->count == 0)
+    if (vocab->count == 0 || head_length + tail_length > vocab->longest)
         return -1;
     return slot_of(vocab, head, head_length, tail, tail_length)->id;
+}
+
+int32_t vocab_find_longest(const struct vocab *vocab, const char *head, size_t head_length, const char *text,
+                           size_t length, size_t *part)
+{
+    int32_t longest = -1;
+    if (vocab->longest < head_length)
+        return longest;
+    size_t max = vocab->longest - head_length;
+    uint64_t state = hash(HASH_START, head, head_length);
+    for (size_t end = 1; end <= length && end <= max; end++) {
+        state = hash(state, text + end - 1, 1);
+        if (end < length && !utf8_starts_character(text[end]))
+            continue;
+        int32_t id = slot_of_hash(vocab, state, head, head_length, text, end)->id;
+        if (id >= 0) {
+            longest = id;
+            *part = end;
+        }
+    }
+    return longest;
 }
 
 void vocab_free(struct vocab *vocab)

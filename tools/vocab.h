@@ -29,6 +29,12 @@ bool vocab_put(struct vocab *vocab, const char *token, size_t length, int32_t id
 int32_t vocab_find(const struct vocab *vocab, const char *head, size_t head_length, const char *tail,
                    size_t tail_length);
 
+/* The id of the longest token that is head followed by a part of the text, which is well-formed UTF-8,
+ * from its beginning to the end of a character; *part receives the length of that. -1 if there is none.
+ * The time is linear in the length of the longest token. */
+int32_t vocab_find_longest(const struct vocab *vocab, const char *head, size_t head_length, const char *text,
+                           size_t length, size_t *part);
+
 void vocab_free(struct vocab *vocab);
 
 #endif

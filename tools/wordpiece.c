@@ -76,16 +76,11 @@ static bool emit(struct encoder *encoder, int32_t id)
 
 /* ---- WordPiece ----------------------------------------------------------------------------- */
 
-static bool starts_character(char byte)
-{
-    return ((unsigned char)byte & 0xC0) != 0x80;
-}
-
 static size_t count_characters(const char *text, size_t length)
 {
     size_t count = 0;
     for (size_t i = 0; i < length; i++)
-        count += starts_character(text[i]);
+        count += utf8_starts_character(text[i]);
     return count;
 }
 
@@ -94,21 +89,10 @@ static int32_t longest_piece(const struct wordpiece *wordpiece, const char *pref
                              size_t *length)
 {
     size_t prefix_length = strlen(prefix);
-    if (wordpiece->vocab.longest < prefix_length)
-        return -1;
-    size_t end = wordpiece->vocab.longest - prefix_length;
-    if (end > available)
-        end = available;
-    for (; end > 0; end--) {
-        if (end < available && !starts_character(word[end]))
-            continue;
-        int32_t id = vocab_find(&wordpiece->vocab, prefix, prefix_length, word, end);
-        if (id >= 0) {
-            *length = end;
-            return id;
-        }
-    }
-    return -1;
+    /* Most words are a token, and so are most rests of the others. */
+    *length = available;
+    int32_t id = vocab_find(&wordpiece->vocab, prefix, prefix_length, word, available);
+    return id >= 0 ? id : vocab_find_longest(&wordpiece->vocab, prefix, prefix_length, word, available, length);
 }
 
 /* Greedy: the longest piece each time. A word that does not come out even is one unknown token. */
