@@ -32,11 +32,11 @@
 #define LEAST_ACROSS_COLS 256
 #define ACROSS_PER_L2 3
 
-/* Up to how many rows; whether they gain only where b comes from memory, in part at least, as two to four do, and those
- * that would be worth a copy; how many rows of b at once, and asked for how many floats ahead. Few need few, which is
- * what a CPU can follow; more, whose sums would come and go too often, need many. */
+/* Up to how many rows; whether they gain only where b comes from memory, in part at least, as one (kernels/gemv.inc
+ * reads caches) to four do, and those that would be worth a copy; how many rows of b at once, and asked for how many
+ * floats ahead. Few need few, which is what a CPU can follow; more, whose sums would come and go too often, need many.
+ */
 static const struct heed_reading across[] = {
-    {1, false, 8, 512},
     {4, true, 8, 512},
     {HEED_COPIED_ROWS - 1, false, 128, 256},
     {ACROSS_ROWS, true, 256, 256},
@@ -114,10 +114,10 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     if (!mm->packs && mm->epilogue.beta == 0.0f)
         reading = heed_find_reading(context, mm->m, mm->n, mm->k);
     mm->across = reading ? reading->ahead : 0;
-    if (reading) {
+    if (reading)
         mm->cut.depth = mm->k < reading->depth ? mm->k : reading->depth;
+    if (reading || (mm->m == 1 && !mm->packs))
         mm->cut.sliver = heed_across_cols(context, mm->n);
-    }
     (mm->transpose_a ? heed_cut_balanced : heed_cut)(context, mm->m, mm->n, mm->k, least_rows(mm), &mm->cut);
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;
     size_t rows = l2_rows / 4 / mr * mr;

@@ -229,6 +229,19 @@ static void sweep_gemm_few_columns(void)
     }
 }
 
+/* A single row by a b in place (gemv.inc), from zero and from what is there: of the kinds these are the two that name b
+ * neither near nor foreseen. */
+static void sweep_gemm_row(void)
+{
+    static const unsigned kinds[] = {0, 33};
+    for (size_t n = 255; n <= 256 + 67; n++)
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+            check_gemm(&(struct gemm_case){1, n, 1 + n % 18, 0, 0, 0, 0, 1, kinds[i], 0, false});
+            check_gemm(&(struct gemm_case){1, n, 1 + n % 18, 0, 0, 0, 0, 0, kinds[i], 0, false});
+        }
+    check_gemm(&(struct gemm_case){1, 1000, 40, 0, 0, 0, 0, 1, 0, 0, false});
+}
+
 /* All columns less than a panel of a b nearby, in place and packed. */
 static void sweep_gemm_narrow(void)
 {
@@ -902,6 +915,7 @@ static void test_table(const struct heed_kernels *table)
     end();
     begin("%s: gemm, few columns", table->name);
     sweep_gemm_few_columns();
+    sweep_gemm_row();
     end();
     begin("%s: gemm, narrow", table->name);
     sweep_gemm_narrow();
