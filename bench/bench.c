@@ -8,18 +8,16 @@
 #include "levels.h"
 #include "limits.h"
 #include "memory.h"
+#include "program.h"
 #include "suites.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <heed.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /* More than CPUs have, and less than OpenMP runtimes crash at. */
 #define THREADS_MAX 4096
@@ -479,10 +477,8 @@ static int parse(struct options *o, int argc, char **argv)
             puts("heed-bench " PACKAGE_VERSION);
             return EXIT_DONE;
         case ':':
-            diag_print("%s: needs a value; see --help", argv[optind - 1]);
-            return EXIT_USAGE;
         case '?':
-            diag_print("%s: no such option; see --help", argv[optind - 1]);
+            program_refuse_option(option, argv, long_options);
             return EXIT_USAGE;
         default:
             if (!set_option(o, option, optarg))
@@ -521,8 +517,8 @@ static int measure(struct options *o)
 int main(int argc, char **argv)
 {
     struct options o = {.plan = {.seconds = 1.0}, .seed = 1};
-    diag_set_program("heed-bench");
-    signal(SIGPIPE, SIG_IGN);
+    if (!program_start("heed-bench"))
+        return EXIT_FAILED;
     int status = parse(&o, argc, argv);
     if (status == -1)
         status = measure(&o);

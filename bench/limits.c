@@ -5,13 +5,12 @@
 
 #include "limits.h"
 
+#include "caches.h"
 #include "memory.h"
 #include "timing.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #if HAVE_OPENMP
 #include <omp.h>
@@ -27,47 +26,18 @@
 
 static const struct {
     const char *name;
-    unsigned index; /* in /sys/devices/system/cpu/cpu0/cache */
-    size_t usual;   /* bytes */
+    size_t usual; /* bytes of the cache where the system does not say */
 } levels[N_LEVELS] = {
-    [LEVEL_L1] = {"L1", 0, (size_t)32 << 10},
-    [LEVEL_L2] = {"L2", 2, (size_t)1 << 20},
-    [LEVEL_L3] = {"L3", 3, (size_t)32 << 20},
-    [LEVEL_DRAM] = {"DRAM", 0, 0},
+    [LEVEL_L1] = {"L1", (size_t)32 << 10},
+    [LEVEL_L2] = {"L2", (size_t)1 << 20},
+    [LEVEL_L3] = {"L3", (size_t)32 << 20},
+    [LEVEL_DRAM] = {"DRAM", 0},
 };
 
-static long bytes_from_sysconf(enum limits_level level)
-{
-#if defined(_SC_LEVEL1_DCACHE_SIZE)
-    static const int names[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
-    return sysconf(names[level]);
-#else
-    (void)level;
-    return 0;
-#endif
-}
-
-static long bytes_from_sysfs(unsigned index)
-{
-    char path[80];
-    long kib = 0;
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%u/size", index);
-    FILE *stream = fopen(path, "r");
-    if (!stream)
-        return 0;
-    if (fscanf(stream, "%ldK", &kib) != 1)
-        kib = 0;
-    fclose(stream);
-    return kib * 1024;
-}
-
-/* The kernel knows which CPUs share a cache; sysconf may add up those of the whole socket. */
 size_t limits_cache_bytes(enum limits_level level)
 {
-    long bytes = bytes_from_sysfs(levels[level].index);
-    if (bytes <= 0)
-        bytes = bytes_from_sysconf(level);
-    return bytes > 0 ? (size_t)bytes : levels[level].usual;
+    size_t bytes = level < LEVEL_DRAM ? cache_bytes((unsigned)level + 1) : 0;
+    return bytes ? bytes : levels[level].usual;
 }
 
 enum limits_level limits_level_of(size_t bytes, size_t threads)

@@ -243,7 +243,7 @@ refuse 'no suite'
 refuse 'no such suite' nonsense
 refuse 'one suite' matmul linear
 refuse 'no such option' matmul --nonsense
-refuse 'needs a value' matmul --shape
+refuse 'needs an argument' matmul --shape
 refuse 'expected MxNxK' matmul --shape 8x8
 refuse 'expected MxNxK' matmul --shape 8x8x8x8
 refuse 'expected MxNxK' matmul --shape 8x0x8
