@@ -49,18 +49,10 @@ static bool same_series(const struct row *a, const struct row *b)
     return strcmp(a->impl, b->impl) == 0 && strcmp(a->isa, b->isa) == 0 && a->threads == b->threads;
 }
 
-void report_progress(struct report *report, size_t which, size_t of, const char *shape, size_t threads)
+void report_progress(size_t which, size_t of, const char *shape, size_t threads)
 {
-    report->progress = isatty(STDERR_FILENO) == 1;
-    if (report->progress)
-        fprintf(stderr, "\r%zu of %zu: %s, threads: %zu\033[K", which, of, shape, threads);
-}
-
-static void end_progress(struct report *report)
-{
-    if (report->progress)
-        fputs("\r\033[K", stderr);
-    report->progress = false;
+    if (isatty(STDERR_FILENO) == 1)
+        diag_show("%zu of %zu: %s, threads: %zu", which, of, shape, threads);
 }
 
 static void print_row(const struct report *report, const struct row *row)
@@ -85,7 +77,7 @@ bool report_add(struct report *report, const struct row *row)
         return false;
     report->rows = rows;
     rows[report->count++] = *row;
-    end_progress(report);
+    diag_clear();
     print_row(report, row);
     if (fflush(stdout) != 0) {
         diag_print("standard output: %s", strerror(errno));
@@ -246,7 +238,7 @@ bool report_commit(struct report *report)
 
 void report_free(struct report *report)
 {
-    end_progress(report);
+    diag_clear();
     if (report->has_csv)
         target_abandon(&report->csv);
     free(report->rows);

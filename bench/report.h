@@ -28,7 +28,6 @@ struct report {
     struct row *rows;
     size_t count, capacity;
     size_t samples, discarded;
-    bool progress; /* a line about it is on the terminal */
 };
 
 /* csv NULL: only the table. false after a message, here and below. */
@@ -45,7 +44,7 @@ bool report_add(struct report *report, const struct row *row);
 bool report_is_empty(const struct report *report);
 
 /* Says on standard error, if that is a terminal, what is measured now: the first one is 1. */
-void report_progress(struct report *report, size_t which, size_t of, const char *shape, size_t threads);
+void report_progress(size_t which, size_t of, const char *shape, size_t threads);
 
 /* Counts samples, and those that were discarded because the machine was slow. */
 void report_samples(struct report *report, size_t samples, size_t discarded);

@@ -163,7 +163,7 @@ static bool run_shapes(struct setting *setting, struct report *report)
         struct shape shape = plan->shapes ? plan->shapes[i] : shape_default(kind, i);
         char text[SHAPE_TEXT];
         shape_print(kind, &shape, text);
-        report_progress(report, ++setting->done, count * plan->n_isas * plan->n_threads, text, setting->threads);
+        report_progress(++setting->done, count * plan->n_isas * plan->n_threads, text, setting->threads);
         if (!run_shape(setting, &shape, report))
             return false;
     }

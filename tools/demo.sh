@@ -4,18 +4,9 @@
 # model can be had.  usage: demo.sh [BUILD_DIR]
 set -u
 
-usage="usage: demo.sh [BUILD_DIR]"
-case $#,${1:-} in
-0,* | 1,[!-]*) ;;
-1,--help)
-    echo "$usage"
-    exit 0
-    ;;
-*)
-    echo "$usage" >&2
-    exit 2
-    ;;
-esac
+# shellcheck source=tools/usage.sh
+. "$(dirname "$0")/usage.sh"
+check_arguments "usage: demo.sh [BUILD_DIR]" 0 "$@"
 
 source=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 build=${1:-.}

@@ -46,18 +46,9 @@ fetch() {
         fail "cannot write to $cache"
 }
 
-usage="usage: fetch-model.sh CACHE_DIR"
-case $#,${1:-} in
-1,[!-]*) ;;
-1,--help)
-    echo "$usage"
-    exit 0
-    ;;
-*)
-    echo "$usage" >&2
-    exit 2
-    ;;
-esac
+# shellcheck source=tools/usage.sh
+. "$(dirname "$0")/usage.sh"
+check_arguments "usage: fetch-model.sh CACHE_DIR" 1 "$@"
 cache=$1
 if test -n "${HEED_MODEL:-}"; then
     has_model "$HEED_MODEL" || fail "HEED_MODEL=$HEED_MODEL: no config.json and model.safetensors there"
