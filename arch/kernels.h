@@ -13,6 +13,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* configure takes such options back, but "make CFLAGS=..." puts the user's last. */
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) ||                               \
+    defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)
+#error "NaN, infinity and the promised bits need IEEE arithmetic: leave out -ffast-math and its single options"
+#endif
+
 /* Columns of a packed panel: one cache line of floats. */
 #define HEED_PANEL 16
 
