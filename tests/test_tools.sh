@@ -539,6 +539,7 @@ test_scripts() {
         refuse "$script: an option" 2 "^usage: $script" sh "$scripts/$script" --nonsense
         refuse "$script: too many arguments" 2 "^usage: $script" sh "$scripts/$script" a b
     done
+    refuse "demo.sh without tools" 1 '^demo: .*--disable-tools' sh "$scripts/demo.sh" "$work"
     for script in minimax.py bert-tables.py; do
         if ! command -v python3 >"$out" 2>"$err"; then
             skip "$script" "there is no python3"

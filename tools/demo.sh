@@ -49,7 +49,10 @@ show_embeddings() {
     sentences | "$embed" --model "$1" --similar "preparing a performance" --top 3 --verbose || exit 1
 }
 
-if ! test -x "$embed"; then
+if ! test -x "$info"; then
+    echo "demo: $info was not built: build with tools (configure without --disable-tools) for a demo" >&2
+    exit 1
+elif ! test -x "$embed"; then
     echo "heed-embed was not built: it needs cJSON and utf8proc (see the summary of configure)."
     show_examples
 elif model=$(sh "$source/tools/fetch-model.sh" "$build/model-cache"); then
