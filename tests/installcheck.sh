@@ -2,18 +2,30 @@
 # SPDX-License-Identifier: MIT
 # README's program against the installed library, shared and static, by pkg-config: prints what README says.
 #
-# usage: installcheck.sh README LIBDIR; reads CC and CFLAGS
+# usage: installcheck.sh README LIBDIR [DESTDIR]; reads CC and CFLAGS
 set -eu
 readme=$1
-libdir=$2
+libdir=${3-}$2
 if ! command -v pkg-config >/dev/null 2>&1; then
     echo "installcheck: skipped, no pkg-config"
     exit 0
+fi
+if ! ls "$libdir"/libheed.* >/dev/null 2>&1; then
+    echo "installcheck: there is no libheed in $libdir: run make install first, with the same DESTDIR" >&2
+    exit 1
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 PKG_CONFIG_PATH=$libdir/pkgconfig
 export PKG_CONFIG_PATH
+if [ -n "${3-}" ]; then
+    # heed.pc names the directories that the files will lie in. Without the latter two pkg-config leaves out those
+    # that compilers search anyway, which they do outside DESTDIR.
+    PKG_CONFIG_SYSROOT_DIR=$3
+    PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1
+    PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
+    export PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_ALLOW_SYSTEM_CFLAGS PKG_CONFIG_ALLOW_SYSTEM_LIBS
+fi
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$readme" >"$work/program.c"
 sed -n 's/^    \(success: \)/\1/p' "$readme" >"$work/promised"
 if ! [ -s "$work/program.c" ] || ! [ -s "$work/promised" ]; then
