@@ -66,7 +66,7 @@ static bool look_up_products(struct blas *blas, void *handle)
     return LOOK_UP(handle, "cblas_sgemm", blas->sgemm) && LOOK_UP(handle, "cblas_sgemv", blas->sgemv);
 }
 
-/* Whether threads are OpenMP's. */
+/* Whether threads are those of the OpenMP that this program uses as well. */
 static bool look_up_threads(struct blas *blas, void *handle)
 {
     int (*set_layer)(int layer), (*openblas_kind)(void);
@@ -75,8 +75,10 @@ static bool look_up_threads(struct blas *blas, void *handle)
     if (LOOK_UP(handle, "MKL_Set_Threading_Layer", set_layer)) {
         set_layer(MKL_GNU_THREADS);
         LOOK_UP(handle, "MKL_Set_Num_Threads", blas->set_threads_int);
+        return true;
     }
-    return !LOOK_UP(handle, "openblas_get_parallel", openblas_kind) || openblas_kind() == OPENBLAS_OPENMP;
+    return library_shares_openmp(handle) &&
+           (!LOOK_UP(handle, "openblas_get_parallel", openblas_kind) || openblas_kind() == OPENBLAS_OPENMP);
 }
 
 /* A library older than the CPU may fall back to kernels that are far from its best. */
@@ -111,8 +113,9 @@ static bool find(struct library *library, const char *path, char about[LIBRARY_A
     library->pool = look_up_threads(blas, handle) ? NULL : library;
     const char *kernels = look_up_kernels(handle);
     library->only_named = strcmp(kernels, "generic") == 0;
-    snprintf(about, LIBRARY_ABOUT, "%s, kernels for %s, %s packed form%s", file, kernels,
-             can_pack(blas) ? "with" : "no", library->only_named ? "; no fair peer, so only if named by --impl" : "");
+    snprintf(about, LIBRARY_ABOUT, "%s, kernels for %s, %s packed form%s%s", file, kernels,
+             can_pack(blas) ? "with" : "no", library->pool ? ", threads of its own" : "",
+             library->only_named ? "; no fair peer, so only if named by --impl" : "");
     return true;
 }
 

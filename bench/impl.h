@@ -64,5 +64,7 @@ bool library_load(const char *path, const char *const *names, bool (*look_up)(vo
 /* A function's address; ISO C does not convert the void * of dlsym. false if there is none. */
 bool library_symbol(void *handle, const char *name, void *function, size_t size);
 #define LIBRARY_SYMBOL(handle, name, function) library_symbol(handle, name, &(function), sizeof(function))
+/* Whether the library's OpenMP is the one that heed and the limits use, so that both have one pool of threads. */
+bool library_shares_openmp(void *handle);
 
 #endif

@@ -6,6 +6,9 @@
 #include "impl.h"
 
 #include <dlfcn.h>
+#if HAVE_OPENMP
+#include <omp.h>
+#endif
 #include <stdio.h>
 #include <string.h>
 
@@ -55,4 +58,22 @@ bool library_symbol(void *handle, const char *name, void *function, size_t size)
     void *symbol = dlsym(handle, name);
     memcpy(function, &symbol, size);
     return symbol != NULL;
+}
+
+/* Copies of one OpenMP, and OpenMPs of several makers, know nothing of one another's settings. */
+bool library_shares_openmp(void *handle)
+{
+    bool shares = false;
+#if HAVE_OPENMP
+    int (*max_threads)(void), mine = omp_get_max_threads();
+    if (LIBRARY_SYMBOL(handle, "omp_get_max_threads", max_threads)) {
+        int other = max_threads() + 1;
+        omp_set_num_threads(other);
+        shares = max_threads() == other;
+        omp_set_num_threads(mine);
+    }
+#else
+    (void)handle;
+#endif
+    return shares;
 }

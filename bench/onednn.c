@@ -20,6 +20,7 @@ static struct onednn_abi dnnl;
 static onednn_handle engine, stream;
 static void (*omp_threads)(int threads);
 static unsigned runtime;
+static bool shares_openmp;
 
 /* ---- looking for it ------------------------------------------------------------------------- */
 
@@ -33,6 +34,7 @@ static bool look_up(void *handle)
 #undef LOOK_UP
     /* Also finds it in the library's own dependencies, be that OpenMP's GNU or Intel form. */
     LIBRARY_SYMBOL(handle, "omp_set_num_threads", omp_threads);
+    shares_openmp = library_shares_openmp(handle);
     return all;
 }
 
@@ -41,18 +43,20 @@ static const char *runtime_name(void)
 {
     if (runtime == ONEDNN_RUNTIME_SEQUENTIAL)
         return "no threads";
-    return runtime == ONEDNN_RUNTIME_OPENMP && omp_threads ? "OpenMP" : NULL;
+    if (runtime != ONEDNN_RUNTIME_OPENMP || !omp_threads)
+        return NULL;
+    return shares_openmp ? "OpenMP" : "an OpenMP of its own";
 }
 
 static bool find(struct library *library, const char *path, char about[LIBRARY_ABOUT])
 {
     static const char *const files[] = {"libdnnl.so.3", "libdnnl.3.dylib", "libdnnl.so", "libdnnl.dylib", NULL};
     const char *file;
-    (void)library;
     if (!library_load(path, files, look_up, "oneDNN 3", &file, about))
         return false;
     const struct onednn_version *version = dnnl.version();
     runtime = version->cpu_runtime;
+    library->pool = runtime == ONEDNN_RUNTIME_SEQUENTIAL || shares_openmp ? NULL : library;
     if (!runtime_name()) {
         snprintf(about, LIBRARY_ABOUT, "%s: is built neither for OpenMP nor for a single thread", file);
         return false;
