@@ -288,12 +288,6 @@ static float bias_of(const struct own *own, size_t head, size_t row, size_t key)
     return bias;
 }
 
-static bool is_visible(const struct problem *p, size_t row, size_t key)
-{
-    struct span seen = problem_seen(&p->shape, row);
-    return key >= seen.first && key < seen.end && (!p->boolean || p->boolean[row * p->shape.n + key]);
-}
-
 static bool make_additive(struct own *own)
 {
     const struct problem *p = own->problem;
@@ -301,7 +295,7 @@ static bool make_additive(struct own *own)
     float *mask = own->mask = memory_aligned_array(heads * m * n, sizeof *mask);
     for (size_t i = 0; mask && i < heads * m * n; i++) {
         size_t row = i / n % m;
-        mask[i] = is_visible(p, row, i % n) ? bias_of(own, i / n / m, row, i % n) : -INFINITY;
+        mask[i] = problem_is_visible(p, row, i % n) ? bias_of(own, i / n / m, row, i % n) : -INFINITY;
     }
     own->softmax.mask = (heed_mask){mask, HEED_MASK_ADDITIVE, 0, m * n, n};
     return mask;
@@ -313,7 +307,7 @@ static bool make_boolean(struct own *own)
     size_t m = p->shape.m, n = p->shape.n;
     unsigned char *mask = own->mask = memory_aligned_array(m * n, 1);
     for (size_t i = 0; mask && i < m * n; i++)
-        mask[i] = is_visible(p, i / n, i % n);
+        mask[i] = problem_is_visible(p, i / n, i % n);
     own->softmax.mask = (heed_mask){mask, HEED_MASK_BOOLEAN, 0, 0, n};
     return mask;
 }

@@ -49,12 +49,21 @@ struct span {
 };
 struct span problem_seen(const struct shape *shape, size_t row);
 
+/* Whether a query sees a key, as far as no mask that is added hides it. */
+bool problem_is_visible(const struct problem *problem, size_t row, size_t key);
+
 /* Makes the operands. false after a message. */
 bool problem_open(struct problem *problem, const struct suite *suite, const struct shape *shape);
 void problem_close(struct problem *problem);
 
 /* Writes over the result, so that an old one does not pass for a new one. */
 void problem_spoil(const struct problem *problem);
+
+/* How far two implementations may be from one another: enough to tell a wrong function from a less exact one. */
+double problem_tolerance(const struct problem *problem, double expected);
+
+/* How far an activation of a product may itself be off. */
+double problem_activation_tolerance(const struct problem *problem, double value);
 
 /* Whether out is what was expected, but for rounding. */
 bool problem_agrees(const struct problem *problem);

@@ -8,6 +8,7 @@
 #include "diag.h"
 #include "impl.h"
 #include "limits.h"
+#include "reference.h"
 #include "timing.h"
 #include "turns.h"
 
@@ -63,7 +64,7 @@ static bool check_result(struct contest *c, struct impl *impl)
         return false;
     if (impl == c->impls)
         memcpy(p->expected, p->out, p->out_count * sizeof(float));
-    if (problem_agrees(p))
+    if (problem_agrees(p) && reference_agrees(p))
         return true;
     diag_print("%s: wrong result for %s", impl->library->name, p->text);
     return false;

@@ -228,6 +228,33 @@ expect "a library that fails" one_line 1 'torch: broken'
 "$bench" matmul --shape 8x8x8 --threads 1 --library "mkl=$work/absent.so" >"$out" 2>"$err"
 status=$?
 expect "a shared library that is not there" one_line 1 -- '--library mkl: .*absent.so'
+
+# blas BITS: a run with a BLAS that rounds operands to so many bits.
+blas() {
+    "$bench" matmul --threads 1 --library "blis=$work/blas$1.so" --impl blis --seconds 0.01 --shape 5x7x4096 \
+        --shape 40x24x3 --shape 8x8x1 >"$out" 2>"$err"
+    status=$?
+}
+
+# shellcheck disable=SC2086  # CC may hold flags
+make_blas() {
+    for bits in 24 11 8; do
+        ${CC:-cc} -DBITS=$bits -shared -fPIC -o "$work/blas$bits.so" "$(dirname "$0")/rounding_blas.c" || return 1
+    done
+}
+if make_blas >"$out" 2>&1; then
+    blas 24
+    expect "products in float, from the last to the first" test "$status" -eq 0
+    expect "threads that are not heed's" grep -q '^# blis: .*, threads of its own$' "$out"
+    for bits in 11 8; do
+        blas $bits
+        expect "products of operands of $bits bits are not taken for float's" \
+            one_line 1 'blis: wrong result for 5x7x4096'
+    done
+else
+    count=$((count + 1))
+    echo "ok $count - products of few bits # SKIP no shared libraries"
+fi
 "$bench" linear --shape 8x8x8+relu --threads 1 --impl openblas >"$out" 2>"$err"
 status=$?
 expect "nothing measured" one_line 1 'nothing was measured'
