@@ -42,6 +42,14 @@ static bool starts_at_zero(const struct heed_sequences *s)
     return !s->offsets || s->offsets[0] == 0;
 }
 
+/* Keys that no query asks for need not be countable. */
+static heed_status check_keys(struct mha *m)
+{
+    if (m->query_rows == 0 && !m->keys.cache && !m->keys.rows.offsets)
+        return HEED_OK;
+    return heed_sequences_check(&m->keys.rows, true, &m->key_rows);
+}
+
 /* A memory without offsets gives a cache no keys. */
 static struct heed_kv_append new_keys(const heed_mha_args *args)
 {
@@ -80,7 +88,7 @@ static heed_status describe(struct mha *m, const heed_context *context, struct h
         return HEED_ERR_SHAPE;
     status = heed_sequences_check(&m->queries, true, &m->query_rows);
     if (status == HEED_OK)
-        status = heed_sequences_check(&m->keys.rows, true, &m->key_rows);
+        status = check_keys(m);
     if (status == HEED_OK && (!starts_at_zero(&m->queries) || !starts_at_zero(&m->keys.rows)))
         status = HEED_ERR_INDEX;
     if (status == HEED_OK && m->keys.cache)

@@ -1822,6 +1822,31 @@ static void test_huge_batches(void)
     end();
 }
 
+/* Nor one without queries, which is there to succeed and write nothing. */
+static void test_huge_batches_of_nothing(void)
+{
+    const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 4, SIZE_MAX / 64, (size_t)1 << (sizeof(size_t) * 8 - 3)};
+    arena = pristine;
+    begin("huge batches without queries succeed at once");
+    alarm(20);
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        size_t bytes = 1;
+        heed_mha_args m = good_mha();
+        m.batch = sizes[i];
+        m.seq_q = 0;
+        expect(HEED_OK, heed_mha(NULL, &model.layer.attention, &m, NULL), "heed_mha, cross-attention");
+        expect(HEED_OK, heed_mha_workspace(NULL, &model.layer.attention, &m, &bytes), "heed_mha_workspace");
+        CHECK(bytes == 0);
+        m.memory = NULL;
+        expect(HEED_OK, heed_mha(NULL, &model.layer.attention, &m, NULL), "heed_mha");
+        heed_encoder_args e = HEED_ENCODER_ARGS_INIT;
+        e.batch = sizes[i];
+        expect(HEED_OK, heed_encoder(NULL, 1, &model.layer.layer, &e, NULL), "heed_encoder");
+    }
+    alarm(0);
+    end();
+}
+
 /* Scratch that no memory holds, however few elements the operands have. */
 static void test_huge_scratch(void)
 {
@@ -2216,6 +2241,7 @@ int main(void)
     test_context();
     test_allocation();
     test_huge_batches();
+    test_huge_batches_of_nothing();
     test_huge_scratch();
     test_index_overlaps();
     return finish();
