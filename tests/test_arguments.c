@@ -126,6 +126,8 @@ static void test_matmul(void)
     WRONG(HEED_ERR_NULL, p.a = NULL);
     WRONG(HEED_ERR_NULL, p.b = NULL);
     WRONG(HEED_ERR_NULL, p.c = NULL);
+    WRONG(HEED_ERR_NULL, (p.alpha = 0.0f, p.a = NULL));
+    WRONG(HEED_ERR_STRIDE, (p.alpha = 0.0f, p.ldb = 5));
     WRONG(HEED_ERR_STRIDE, p.lda = 6);
     WRONG(HEED_ERR_STRIDE, p.ldb = 5);
     WRONG(HEED_ERR_STRIDE, p.ldc = 5);
@@ -543,6 +545,7 @@ static void test_masked_softmax(int logarithm)
     WRONG(HEED_ERR_ALIGNMENT, p.o.mask.data = shifted(p.o.mask.data, 2));
     GOOD((p.o.mask.type = HEED_MASK_BOOLEAN, p.o.mask.data = shifted(p.o.mask.data, 1)));
     GOOD((p.o.mask.type = HEED_MASK_NONE, p.o.mask.data = NULL));
+    GOOD((p.o.mask.type = HEED_MASK_NONE, p.o.mask_rows = 5));
     WRONG(HEED_ERR_SHAPE, p.o.mask_rows = 5);
     WRONG(HEED_ERR_SHAPE, p.o.mask_heads = 3);
     WRONG(HEED_ERR_SHAPE, p.o.mask_heads = SIZE_MAX);
@@ -1078,6 +1081,16 @@ static void test_rotary_table(void)
     CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 4.0, 4.0, 8192, factors) == HEED_ERR_VALUE);
     CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 0.0, 4.0, 8192, factors) == HEED_ERR_VALUE);
     CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, 4.0, 0, factors) == HEED_ERR_VALUE);
+    const double infinite[] = {(double)INFINITY, (double)NAN};
+    for (size_t i = 0; i < COUNT(infinite); i++) {
+        double x = infinite[i];
+        CHECK(heed_rotary_llama3(8, x, 8.0, 1.0, 4.0, 8192, factors) == HEED_ERR_VALUE);
+        CHECK(heed_rotary_llama3(8, 10000.0, x, 1.0, 4.0, 8192, factors) == HEED_ERR_VALUE);
+        CHECK(heed_rotary_llama3(8, 10000.0, 8.0, x, 4.0, 8192, factors) == HEED_ERR_VALUE);
+        CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, x, 8192, factors) == HEED_ERR_VALUE);
+    }
+    const size_t longest = (size_t)1 << 31;
+    CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, 4.0, longest + 1, factors) == HEED_ERR_VALUE);
     CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, 4.0, 8192, NULL) == HEED_ERR_NULL);
     CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, 4.0, 8192, shifted(factors, 4)) == HEED_ERR_ALIGNMENT);
     CHECK(heed_rotary_llama3(SIZE_MAX - 1, 10000.0, 8.0, 1.0, 4.0, 8192, factors) == HEED_ERR_OVERFLOW);
@@ -1088,6 +1101,11 @@ static void test_rotary_table(void)
     CHECK(heed_rotary_yarn(8, 10000.0, 8.0, (double)NAN, 1.0, 8192, factors, &magnitude) == HEED_ERR_VALUE);
     CHECK(heed_rotary_yarn(8, 10000.0, (double)INFINITY, 32.0, 1.0, 8192, factors, &magnitude) == HEED_ERR_VALUE);
     CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, SIZE_MAX, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, 0.5, 32.0, 1.0, 8192, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 0x1p101, 1.0, 8192, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 0x1p-101, 8192, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, longest + 1, factors, &magnitude) == HEED_ERR_VALUE);
+    CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, 0, factors, &magnitude) == HEED_ERR_VALUE);
     CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, 8192, NULL, &magnitude) == HEED_ERR_NULL);
     CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, 8192, factors, NULL) == HEED_ERR_NULL);
     CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, 8192, factors, shifted(&magnitude, 4)) == HEED_ERR_ALIGNMENT);
@@ -1095,6 +1113,7 @@ static void test_rotary_table(void)
         CHECK(heed_rotary_yarn(8, 10000.0, 8.0, 32.0, 1.0, 8192, factors, &factors[i]) == HEED_ERR_OVERLAP);
     for (size_t i = 0; i < COUNT(factors); i++)
         CHECK(factors[i] == 7.0 && magnitude == 7.0);
+    CHECK(heed_rotary_llama3(8, 10000.0, 8.0, 1.0, 4.0, longest, factors) == HEED_OK);
     CHECK(heed_rotary_yarn(6, 10000.0, 8.0, 32.0, 1.0, 8192, factors, &factors[3]) == HEED_OK);
     end();
 }
@@ -1376,6 +1395,11 @@ static void test_ffn(void)
     WRONG(HEED_ERR_NULL, p.w.up = NULL);
     WRONG(HEED_ERR_NULL, p.w.down = NULL);
     WRONG(HEED_ERR_SHAPE, p.w.down = p.w.up);
+    const heed_weights *pair = packed_pair(D_MODEL, D_FF, at(0), at(1));
+    GOOD(p.w.up = pair);
+    GOOD((p.w.up = pair, p.w.gate_bias = at(5)));
+    WRONG(HEED_ERR_VALUE, p.w.gate_bias = at(5));
+    WRONG(HEED_ERR_VALUE, p.w.down = packed_pair(D_FF, D_MODEL, at(0), at(1)));
     WRONG(HEED_ERR_FORMAT, p.w.up = (const heed_weights *)(void *)at(5));
     WRONG(HEED_ERR_ENUM, p.w.activation = (heed_activation)NOT_IN_ENUM);
     WRONG(HEED_ERR_ALIGNMENT, p.w.up_bias = shifted(at(5), 1));
@@ -1492,6 +1516,11 @@ static void test_mha(void)
     WRONG(HEED_ERR_NULL, p.w.value = NULL);
     WRONG(HEED_ERR_NULL, p.w.output = NULL);
     WRONG(HEED_ERR_FORMAT, p.w.value = (const heed_weights *)(void *)at(6));
+    const heed_weights *pair = packed_pair(D_MODEL, D_MODEL, at(0), at(1));
+    WRONG(HEED_ERR_VALUE, p.w.query = pair);
+    WRONG(HEED_ERR_VALUE, p.w.key = pair);
+    WRONG(HEED_ERR_VALUE, p.w.value = pair);
+    WRONG(HEED_ERR_VALUE, p.w.output = pair);
     WRONG(HEED_ERR_SHAPE, p.w.query = p.w.key);
     WRONG(HEED_ERR_SHAPE, p.w.key = p.w.query);
     WRONG(HEED_ERR_SHAPE, p.w.value = p.w.query);

@@ -708,6 +708,15 @@ static void test_options(void)
     o.capacity = 40;
     EXPECT(HEED_ERR_OVERFLOW, heed_kv_cache_bytes(&o, &none));
     o = good;
+    o.capacity = 0; /* nor need sequences take many bytes */
+    o.batch = (size_t)INT32_MAX + 1;
+    EXPECT(HEED_ERR_OVERFLOW, heed_kv_cache_bytes(&o, &none));
+    o = good;
+    o.page_keys = 16;
+    o.n_kv_heads = 0;
+    o.pages = (size_t)INT32_MAX + 1;
+    EXPECT(HEED_ERR_OVERFLOW, heed_kv_cache_bytes(&o, &none));
+    o = good;
     unsigned char *memory = (unsigned char *)buffer(bytes / 4 + 2, 0);
     EXPECT(HEED_ERR_NULL, heed_kv_cache_create(&o, NULL, bytes, &cache));
     EXPECT(HEED_ERR_NULL, heed_kv_cache_create(&o, memory, bytes, NULL));
@@ -775,6 +784,22 @@ static void test_batch_calls(void)
     release_all();
 }
 
+/* As make_cache makes one without pages, but with another size: 0 heads, 1 head_dim, 2 value_dim. */
+static heed_kv_cache *make_unlike(size_t which)
+{
+    heed_kv_cache_options o = HEED_KV_CACHE_OPTIONS_INIT;
+    heed_kv_cache *cache = NULL;
+    size_t bytes = 0;
+    o.batch = 1;
+    o.n_kv_heads = KV_HEADS + (which == 0);
+    o.head_dim = DIM + (which == 1);
+    o.value_dim = VALUES + (which == 2);
+    o.capacity = MOST_KEYS;
+    CHECK(heed_kv_cache_bytes(&o, &bytes) == HEED_OK);
+    CHECK(heed_kv_cache_create(&o, buffer(bytes / 4 + 2, 0), bytes, &cache) == HEED_OK);
+    return cache;
+}
+
 static void test_calls(void)
 {
     enum { PAGE = 48 };
@@ -831,6 +856,11 @@ static void test_calls(void)
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_share(paged, 1, 0, 3 * PAGE));
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_share(plain, 0, 1, 0));
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_share(paged, SEQUENCES, 0, 0));
+    for (size_t which = 0; which < 3; which++)
+        EXPECT(HEED_ERR_SHAPE, heed_kv_cache_fork(plain, 0, make_unlike(which), 0, 0));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_share(paged, 0, SEQUENCES, 0));
+    EXPECT(HEED_ERR_ALIGNMENT,
+           heed_kv_cache_set_pages(paged, 0, 0, 1, (const int32_t *)(const void *)((const char *)pages + 1)));
     EXPECT(HEED_ERR_NULL, heed_kv_cache_length(NULL, 0, &length));
     EXPECT(HEED_ERR_NULL, heed_kv_cache_length(plain, 0, NULL));
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_length(plain, SEQUENCES, &length));

@@ -145,6 +145,36 @@ static void test_masked_softmax(const struct heed_kernels *table)
     end();
 }
 
+/* What an element that is not masked makes NaN is the whole row, the masked half too. */
+static void test_masked_rows_of_nan(const struct heed_kernels *table)
+{
+    float x[LONGEST], y[LONGEST], additive[LONGEST];
+    unsigned char boolean[LONGEST];
+    seed(17);
+    begin("%s masked and log softmax of a row of NaN", table->name);
+    for (size_t n = 2; n <= longest(); n++)
+        for (size_t position = 0; position < n; position++)
+            for (size_t special = 0; special < 2; special++) {
+                const heed_mask masks[] = {{additive, HEED_MASK_ADDITIVE, 0, 0, n},
+                                           {boolean, HEED_MASK_BOOLEAN, 0, 0, n}};
+                fill_uniform(x, n, -3.0f, 3.0f);
+                x[position] = specials[special];
+                for (size_t i = 0; i < n; i++) {
+                    boolean[i] = i % 2 == position % 2;
+                    additive[i] = boolean[i] ? 0.0f : -INFINITY;
+                }
+                for (size_t kind = 0; kind < 2; kind++) {
+                    heed_softmax_options options = HEED_SOFTMAX_OPTIONS_INIT;
+                    options.mask = masks[kind];
+                    CHECK(heed_masked_softmax(context, 1, n, x, n, &options, y, n) == HEED_OK);
+                    check_row(ROW_NAN, n, y, "masked softmax", special_names[special], position);
+                    CHECK(heed_log_softmax(context, 1, n, x, n, &options, y, n) == HEED_OK);
+                    check_row(ROW_NAN, n, y, "masked log softmax", special_names[special], position);
+                }
+            }
+    end();
+}
+
 /* A row full of NaN changes no bit of its neighbours, which are computed with it. */
 static void test_neighbours(const struct heed_kernels *table)
 {
@@ -787,6 +817,68 @@ static void test_masks(const struct heed_kernels *table)
     end();
 }
 
+/* The first of the keys that length, window and causality let row i look at, and the one past the last. */
+static void reach_of_row(size_t i, size_t *first, size_t *end)
+{
+    size_t position = i + at.length - at.args.seq_q;
+    *first = position > at.args.window_left ? position - at.args.window_left : 0;
+    *end = position + 1;
+}
+
+static int row_sees_any(size_t i, size_t keys)
+{
+    size_t first, end;
+    reach_of_row(i, &first, &end);
+    while (first < end && !at.boolean[i * keys + first])
+        first++;
+    return first < end;
+}
+
+/* Queries of odd rows are NaN: in their maps keys that the tensor masks are NaN too, those cut off are 0. */
+static void check_map_of_nan(size_t queries, size_t keys, int boolean, heed_attention_loop loop)
+{
+    prepare(queries, keys);
+    at.length = keys - keys / 4;
+    at.args.kv_lengths = &at.length;
+    at.args.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+    at.args.window_left = keys / 2;
+    at.args.loop = loop;
+    for (size_t i = 1; i < queries; i += 2)
+        at.q[i * DIM + 2] = NAN;
+    for (size_t i = 0; i < queries * keys; i++) {
+        at.boolean[i] = !is_masked(i / keys % 2, i / keys, i % keys);
+        at.additive[i] = at.boolean[i] ? 0.5f : -INFINITY;
+    }
+    at.args.mask = (heed_mask){at.additive, HEED_MASK_ADDITIVE, 0, 0, keys};
+    if (boolean)
+        at.args.mask = (heed_mask){at.boolean, HEED_MASK_BOOLEAN, 0, 0, keys};
+    attend();
+    for (size_t i = 0; i < queries; i++) {
+        int is_nan = i % 2 == 1 && row_sees_any(i, keys);
+        const float *map = at.map + i * keys;
+        size_t first, end, wrong = 0;
+        reach_of_row(i, &first, &end);
+        for (size_t j = 0; j < keys; j++)
+            wrong += j < first || j >= end ? map[j] != 0.0f : is_nan ? !isnan(map[j]) : !isfinite(map[j]);
+        check_that(wrong == 0, "map of row %zu of %zu, %zu keys: %zu are wrong", i, queries, keys, wrong);
+        check_row(is_nan ? ROW_NAN : ROW_FINITE, VALUES, at.out + i * VALUES, "attention", "NaN query", i);
+    }
+}
+
+static void test_maps_of_nan(const struct heed_kernels *table)
+{
+    seed(94);
+    begin("%s attention's map of rows of NaN", table->name);
+    for (size_t c = 1; c < COUNT(key_counts); c++)
+        for (int boolean = 0; boolean < 2; boolean++)
+            for (int loop = HEED_ATTENTION_LOOP_AUTO; loop <= HEED_ATTENTION_LOOP_ROWS; loop++) {
+                check_map_of_nan(2, key_counts[c], boolean, (heed_attention_loop)loop);
+                if (key_counts[c] > 2 * MOST_QUERIES)
+                    check_map_of_nan(MOST_QUERIES, key_counts[c], boolean, (heed_attention_loop)loop);
+            }
+    end();
+}
+
 /* Rows without a key are zeros, +0 and in the map too. */
 static void check_zero_rows(size_t rows, const char *what)
 {
@@ -952,12 +1044,30 @@ static void test_finite_masks(const struct heed_kernels *table)
 
 static void test_table(const struct heed_kernels *table)
 {
-    static void (*const tests[])(const struct heed_kernels *) = {
-        test_softmax,       test_masked_softmax, test_neighbours,     test_layernorm,    test_layernorm_finite,
-        test_rmsnorm,       test_activations,    test_gated,          test_argmax,       test_top_k,
-        test_max_pooling,   test_matmul,         test_matmul_scalars, test_hidden_keys,  test_diagonal,
-        test_masks,         test_empty_rows,     test_scores,         test_finite_masks, test_window,
-        test_unmapped_keys, test_sinks};
+    static void (*const tests[])(const struct heed_kernels *) = {test_softmax,
+                                                                 test_masked_softmax,
+                                                                 test_masked_rows_of_nan,
+                                                                 test_maps_of_nan,
+                                                                 test_neighbours,
+                                                                 test_layernorm,
+                                                                 test_layernorm_finite,
+                                                                 test_rmsnorm,
+                                                                 test_activations,
+                                                                 test_gated,
+                                                                 test_argmax,
+                                                                 test_top_k,
+                                                                 test_max_pooling,
+                                                                 test_matmul,
+                                                                 test_matmul_scalars,
+                                                                 test_hidden_keys,
+                                                                 test_diagonal,
+                                                                 test_masks,
+                                                                 test_empty_rows,
+                                                                 test_scores,
+                                                                 test_finite_masks,
+                                                                 test_window,
+                                                                 test_unmapped_keys,
+                                                                 test_sinks};
     context = context_on(table, 1);
     for (size_t i = 0; i < COUNT(tests); i++)
         tests[i](table);
