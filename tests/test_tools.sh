@@ -381,6 +381,9 @@ test_bad_configs() {
         'added tokens of one name' 'token "zz" has id 0, but 35 before'
     change tokenizer.json 's/"content":"\[CLS\]",//' 'an added token without content' 'token "" has no content'
     change tokenizer.json 's/"id":4,/"id":5,/' 'an added token that contradicts' '"\[MASK\]" has id 5, but 4 before'
+    long=$(printf '%04001d' 0)
+    change tokenizer.json "s/\"added_tokens\":\[{/\"added_tokens\":[{\"content\":\"$long\",\"id\":35},{/" \
+        'an added token of 4001 bytes' 'added token "0*..." has more than 4000 bytes'
     change tokenizer.json 's/"##x":35/"cat":35/' 'a token twice' 'token cat is in the vocabulary twice'
     change tokenizer.json 's/"##x":35/"##x\\u0000":35/' 'a NUL in a token' 'NUL near byte'
     change tokenizer.json 's/"##x":35/"##x\\\\\\u0000":35/' 'a NUL behind a backslash' 'NUL near byte'
@@ -445,6 +448,8 @@ test_templates() {
     change tokenizer.json "$(template '{"Sequence":{"id":"B"}}' null)" 'the sequence B' "$such"
     change tokenizer.json "$(template "$sequence,$sequence" null)" 'two sequences' "$such"
     change tokenizer.json "$(template "$cls" "$specials")" 'no sequence' 'without a sequence'
+    many=$(printf "%01000d" 0 | sed "s/0/$cls,/g")
+    change tokenizer.json "$(template "$many$sequence" "$specials")" '1001 pieces' 'with so many pieces'
 }
 
 test_bad_input() {

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define NO_LIMIT 100000
 #define EXPECTED_MAX 512
@@ -78,6 +79,7 @@ static bool make(struct wordpiece *wordpiece, bool lowercase)
         done = vocab_put(&wordpiece->vocab, vocabulary[i], strlen(vocabulary[i]), (int32_t)i);
     for (int32_t id = 1; done && id <= 3; id++)
         done = wordpiece_add(wordpiece, vocabulary[id], (struct added_token){.id = id});
+    wordpiece_sort(wordpiece);
     return done;
 }
 
@@ -194,11 +196,81 @@ static void test_normalized_added(void)
     if (!make(&w, true))
         return;
     struct added_token york = {.id = 16, .normalized = true}, new = {.id = 15, .normalized = true};
-    check(wordpiece_add(&w, "New", new) && wordpiece_add(&w, "New York", york), "added tokens with capitals");
+    struct added_token again = {.id = 4, .normalized = true};
+    check(wordpiece_add(&w, "New", new) && wordpiece_add(&w, "New York", york) && wordpiece_add(&w, "NEW", again),
+          "added tokens with capitals");
+    wordpiece_sort(&w);
     expect(&w, "they are found after normalisation", "a N\xC3\x89W b", "a new b ");
     expect(&w, "the longest one, with its space", "a NEW YORK b", "a york b ");
     expect(&w, "within words", "anew yorkb", "a york b ");
+    expect(&w, "beside one that is looked for before", "[MASK]new", "[MASK] new ");
     wordpiece_free(&w);
+}
+
+/* Every place of the text could begin any of them. */
+static void test_many_added(void)
+{
+    enum { MANY = 100000, LENGTH = 100000 };
+    struct wordpiece w;
+    struct token_ids tokens = {0};
+    struct text text = {0};
+    bool truncated, done = make(&w, true);
+    alarm(10);
+    for (size_t i = 0; done && i < MANY; i++) {
+        char content[32];
+        snprintf(content, sizeof content, "<%zu", i);
+        done = wordpiece_add(&w, content, (struct added_token){.id = 3});
+    }
+    wordpiece_sort(&w);
+    for (size_t i = 0; done && i < LENGTH; i++)
+        done = text_append(&text, "<", 1);
+    done = done && text_append(&text, "<99999", 6) && text_append(&text, "a<0", 3);
+    done = done && wordpiece_encode(&w, text.bytes, text.length, 2 * LENGTH, &tokens, &truncated);
+    alarm(0);
+    check(done && tokens.count == LENGTH + 3 && tokens.ids[LENGTH - 1] == 0 && tokens.ids[LENGTH] == 3 &&
+              tokens.ids[LENGTH + 1] == 4 && tokens.ids[LENGTH + 2] == 3,
+          "a hundred thousand added tokens");
+    free(tokens.ids);
+    text_free(&text);
+    wordpiece_free(&w);
+}
+
+/* FNV-1a, folded, as vocab.c has it. */
+static uint64_t hash(const char *token)
+{
+    uint64_t state = 0xCBF29CE484222325u;
+    for (; *token; token++)
+        state = (state ^ (unsigned char)*token) * 0x00000100000001B3u;
+    return state ^ state >> 32;
+}
+
+/* Tokens that all belong into one slot of the first table, which are few enough for it. */
+static void test_crowd(void)
+{
+    struct vocab crowd = {0}, even = {0};
+    char token[32];
+    int32_t held = 0, found = 0;
+    bool refused = false;
+    for (size_t i = 0; !refused && held < 500; i++) {
+        snprintf(token, sizeof token, "%zu", i);
+        if (hash(token) % 1024 == 0 && !(refused = !vocab_put(&crowd, token, strlen(token), held)))
+            held++;
+    }
+    check(refused && held > 100, "a vocabulary that is made for long searches is refused");
+    for (size_t i = 0; found < held; i++) {
+        snprintf(token, sizeof token, "%zu", i);
+        if (hash(token) % 1024 == 0 && vocab_find(&crowd, "", 0, token, strlen(token)) != found++)
+            break;
+    }
+    check(found == held, "what it holds is found");
+    bool done = true;
+    for (int32_t i = 0; done && i < 1000000; i++) {
+        snprintf(token, sizeof token, "token%d", (int)i);
+        done = vocab_put(&even, token, strlen(token), i);
+    }
+    check(done && vocab_find(&even, "token", 5, "999999", 6) == 999999, "one of a million tokens is not");
+    vocab_free(&crowd);
+    vocab_free(&even);
 }
 
 static void fill(char *text, const char *piece, size_t times)
@@ -357,6 +429,8 @@ int main(void)
     wordpiece_free(&wordpiece);
     test_cased();
     test_normalized_added();
+    test_many_added();
+    test_crowd();
     test_long_token();
     test_repair();
     printf("1..%d\n", count);

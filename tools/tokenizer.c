@@ -15,6 +15,12 @@
 /* Ten times what BERT has. Encoding a word takes the square of its length where the vocabulary is made for it. */
 #define WORD_CHARS_MAX 1000
 
+/* So much of every place of a text may be compared with an added token. */
+#define ADDED_BYTES_MAX 4000
+
+/* Each is looked for among the template's special tokens; BERT has two. */
+#define TEMPLATE_MAX 1000
+
 /* What is being read, for messages and for the bound on ids. */
 struct source {
     struct tokenizer *tokenizer;
@@ -129,6 +135,10 @@ static bool put_added_token(const struct source *source, const cJSON *entry, con
         diag_print("%s: added token \"%s\" has no %s", source->path, *content, **content ? "id" : "content");
         return false;
     }
+    if (strlen(*content) > ADDED_BYTES_MAX) {
+        diag_print("%s: added token \"%.80s...\" has more than %d bytes", source->path, *content, ADDED_BYTES_MAX);
+        return false;
+    }
     *id = find_token(source, *content);
     if (*id >= 0 && (size_t)*id != wanted) {
         diag_print("%s: added token \"%s\" has id %zu, but %" PRId32 " before", source->path, *content, wanted, *id);
@@ -193,8 +203,11 @@ static bool read_template(const struct source *source, const cJSON *processor)
 {
     struct token_ids *ids = &source->tokenizer->prefix;
     const cJSON *piece;
+    size_t pieces = 0;
     cJSON_ArrayForEach(piece, json_member(processor, "single"))
     {
+        if (++pieces > TEMPLATE_MAX)
+            return refuse(source, "post_processor", "TemplateProcessing with so many pieces");
         const cJSON *special = json_member(piece, "SpecialToken");
         const cJSON *content = special ? special : json_member(piece, "Sequence");
         size_t type_id = 0;
@@ -391,6 +404,7 @@ bool tokenizer_load(struct tokenizer *tokenizer, const char *directory, size_t v
     free(json_path);
     free(vocab_path);
     free(config_path);
+    wordpiece_sort(&tokenizer->wordpiece);
     if (!done)
         tokenizer_free(tokenizer);
     return done;

@@ -22,7 +22,8 @@ struct vocab {
     size_t longest; /* length of the longest token in bytes */
 };
 
-/* Gives token an id, in place of the one it may have had. false after a message. */
+/* Gives token an id, in place of the one it may have had. false after a message: there is no memory, or too many tokens
+ * belong into the same few slots, which is no accident. */
 bool vocab_put(struct vocab *vocab, const char *token, size_t length, int32_t id);
 
 /* The id of the token head followed by tail, or -1. */

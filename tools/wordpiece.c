@@ -49,9 +49,28 @@ bool wordpiece_add(struct wordpiece *wordpiece, const char *content, struct adde
     wordpiece->added = grown;
     token.content = text.bytes;
     token.length = text.length;
+    token.place = wordpiece->n_added;
     grown[wordpiece->n_added++] = token;
-    wordpiece->has_normalized |= token.normalized;
+    wordpiece->n_raw += !token.normalized;
     return true;
+}
+
+/* Of two with the same content the one that was added first counts. */
+static int compare_added(const void *a, const void *b)
+{
+    const struct added_token *x = a, *y = b;
+    if (x->normalized != y->normalized)
+        return x->normalized ? 1 : -1;
+    int order = memcmp(x->content, y->content, x->length < y->length ? x->length : y->length);
+    if (order == 0)
+        order = (x->length > y->length) - (x->length < y->length);
+    return order ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+void wordpiece_sort(struct wordpiece *wordpiece)
+{
+    if (wordpiece->n_added)
+        qsort(wordpiece->added, wordpiece->n_added, sizeof *wordpiece->added, compare_added);
 }
 
 void wordpiece_free(struct wordpiece *wordpiece)
@@ -137,15 +156,35 @@ static bool encode_words(struct encoder *encoder, const char *text, size_t lengt
 
 /* ---- added tokens -------------------------------------------------------------------------- */
 
+/* Of those in order from begin to end - 1, whose first `at` bytes are the same: the first one that has no less than
+ * that byte there. One that ends there comes before all others. */
+static size_t first_with(const struct added_token *added, size_t begin, size_t end, size_t at, int byte)
+{
+    while (begin < end) {
+        size_t middle = begin + (end - begin) / 2;
+        int found = added[middle].length > at ? (unsigned char)added[middle].content[at] : -1;
+        if (found < byte)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/* Byte by byte, as long as there is one that goes on so: however many there are. */
 static const struct added_token *longest_added(const struct wordpiece *wordpiece, bool normalized, const char *text,
                                                size_t length)
 {
-    const struct added_token *longest = NULL;
-    for (size_t i = 0; i < wordpiece->n_added; i++) {
-        const struct added_token *token = &wordpiece->added[i];
-        if (token->normalized == normalized && token->length <= length && token->content[0] == text[0] &&
-            memcmp(token->content, text, token->length) == 0 && (!longest || token->length > longest->length))
-            longest = token;
+    const struct added_token *added = wordpiece->added, *longest = NULL;
+    size_t begin = normalized ? wordpiece->n_raw : 0, end = normalized ? wordpiece->n_added : wordpiece->n_raw;
+    if (begin == end || memcmp(text, added[begin].content, 1) < 0 || memcmp(text, added[end - 1].content, 1) > 0)
+        return NULL; /* as at most places */
+    for (size_t at = 0; at < length && begin < end; at++) {
+        int byte = (unsigned char)text[at];
+        begin = first_with(added, begin, end, at, byte);
+        end = first_with(added, begin, end, at, byte + 1);
+        if (begin < end && added[begin].length == at + 1)
+            longest = &added[begin];
     }
     return longest;
 }
@@ -154,7 +193,7 @@ static const struct added_token *longest_added(const struct wordpiece *wordpiece
 static const struct added_token *find_added(const struct wordpiece *wordpiece, bool normalized, const char *text,
                                             size_t from, size_t length, size_t *at)
 {
-    if (normalized && !wordpiece->has_normalized)
+    if (normalized && wordpiece->n_raw == wordpiece->n_added)
         return NULL;
     for (*at = from; *at < length; ++*at) {
         const struct added_token *token = longest_added(wordpiece, normalized, text + *at, length - *at);
@@ -185,7 +224,7 @@ static bool encode_between(struct encoder *encoder, bool normalized, const char 
 /* The end of a piece that can be normalised by itself: after whitespace that stays whitespace. */
 static size_t piece_end(const struct wordpiece *wordpiece, const char *text, size_t begin, size_t length)
 {
-    if (wordpiece->has_normalized || length - begin <= PIECE_BYTES)
+    if (wordpiece->n_raw < wordpiece->n_added || length - begin <= PIECE_BYTES)
         return length;
     for (size_t at = begin; at < length;) {
         int32_t code_point;

@@ -13,15 +13,15 @@
 struct added_token {
     char *content;
     size_t length;
+    size_t place; /* among all, as they were added */
     int32_t id;
     bool normalized; /* looked for after normalisation, else before it */
 };
 
 struct wordpiece {
     struct vocab vocab;
-    struct added_token *added;
-    size_t n_added, added_capacity;
-    bool has_normalized; /* one of them is looked for after normalisation */
+    struct added_token *added; /* in order once all are there: first those that are looked for before normalisation */
+    size_t n_added, n_raw, added_capacity;
     bool clean_text, handle_chinese_chars, strip_accents, lowercase;
     char *continuing_prefix;
     size_t max_word_chars; /* a longer word is unknown */
@@ -40,6 +40,9 @@ bool token_ids_push(struct token_ids *tokens, int32_t id);
 /* Adds a token to look for; content is copied, and normalised if token.normalized. To be called
  * after the settings of normalisation are final. false after a message. */
 bool wordpiece_add(struct wordpiece *wordpiece, const char *content, struct added_token token);
+
+/* To be called after the last wordpiece_add, before wordpiece_encode. */
+void wordpiece_sort(struct wordpiece *wordpiece);
 
 /* Appends the ids of well-formed UTF-8 text, at most `limit` of them; *truncated says whether there
  * were more. false after a message. */
