@@ -8,6 +8,7 @@
 #include "diag.h"
 #include "impl.h"
 #include "limits.h"
+#include "memory.h"
 #include "reference.h"
 #include "timing.h"
 #include "turns.h"
@@ -165,7 +166,10 @@ static bool run_shapes(struct setting *setting, struct report *report)
         char text[SHAPE_TEXT];
         shape_print(kind, &shape, text);
         report_progress(++setting->done, count * plan->n_isas * plan->n_threads, text, setting->threads);
-        if (!run_shape(setting, &shape, report))
+        memory_set_subject(text);
+        bool done = run_shape(setting, &shape, report);
+        memory_set_subject(NULL);
+        if (!done)
             return false;
     }
     return true;

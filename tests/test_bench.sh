@@ -156,6 +156,15 @@ expect "--seed gives the same shapes again" same_shapes
 run matmul "" --threads 1 --impl heed --random 3 --worst 1
 expect "--worst lists so many" test "$(grep -c '^#   [0-9.]* % of ' "$out")" -eq 1
 
+# More than there are addresses, so that no page of it is touched.
+ASAN_OPTIONS=allocator_may_return_null=1 "$bench" matmul --shape 500000000x500000000x1 --threads 1 --impl heed \
+    >"$out" 2>"$err"
+status=$?
+no_memory() {
+    test "$status" -eq 1 && grep -q '^heed-bench: 500000000x500000000x1: out of memory: [1-9][0-9]* bytes$' "$err"
+}
+expect "what there is no memory for, and how much" no_memory
+
 # ---- summary -----------------------------------------------------------------------------------------
 
 # Two shapes, of which the second one reaches 50 % of the limit and is half as fast as a peer.

@@ -32,11 +32,6 @@ void diag_print(const char *format, ...)
     fprintf(stderr, "%s: %s\n", program, message);
 }
 
-void diag_no_memory(void)
-{
-    diag_print("out of memory");
-}
-
 void diag_show(const char *format, ...)
 {
     va_list arguments;

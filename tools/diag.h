@@ -16,9 +16,6 @@ void diag_set_program(const char *name);
  * model files, become '?', so that it stays one line and cannot drive a terminal. */
 DIAG_PRINTF void diag_print(const char *format, ...);
 
-/* diag_print("out of memory"). */
-void diag_no_memory(void);
-
 /* Shows a line on the terminal that is standard error, in place of the one shown before. The next
  * message takes it away. */
 DIAG_PRINTF void diag_show(const char *format, ...);

@@ -11,13 +11,27 @@
 
 #define CACHE_LINE 64
 
+static const char *subject;
+
+void memory_set_subject(const char *name)
+{
+    subject = name;
+}
+
+/* The product may be more than there are addresses. */
+static void say_none(size_t count, size_t size)
+{
+    diag_print("%s%sout of memory: %.0f bytes", subject ? subject : "", subject ? ": " : "",
+               (double)count * (double)size);
+}
+
 void *memory_array(size_t count, size_t size)
 {
     void *array = NULL;
     if (size == 0 || count <= SIZE_MAX / size)
         array = malloc(count && size ? count * size : 1);
     if (!array)
-        diag_no_memory();
+        say_none(count, size);
     return array;
 }
 
@@ -29,7 +43,7 @@ void *memory_aligned_array(size_t count, size_t size)
         array = aligned_alloc(CACHE_LINE, lines * CACHE_LINE);
     }
     if (!array)
-        diag_no_memory();
+        say_none(count, size);
     return array;
 }
 
@@ -44,7 +58,7 @@ void *memory_grow(void *array, size_t *capacity, size_t needed, size_t size)
         larger = 16;
     void *grown = larger <= SIZE_MAX / size ? realloc(array, larger * size) : NULL;
     if (!grown) {
-        diag_no_memory();
+        say_none(larger, size);
         return NULL;
     }
     *capacity = larger;
@@ -54,7 +68,7 @@ void *memory_grow(void *array, size_t *capacity, size_t needed, size_t size)
 bool text_append(struct text *text, const void *bytes, size_t length)
 {
     if (length > SIZE_MAX - text->length) {
-        diag_no_memory();
+        say_none(length, 1);
         return false;
     }
     char *grown = memory_grow(text->bytes, &text->capacity, text->length + length, 1);
