@@ -32,15 +32,27 @@
 #define LEAST_ACROSS_COLS 256
 #define ACROSS_PER_L2 3
 
-/* Up to how many rows; whether they gain only where b comes from memory, in part at least, as one (kernels/gemv.inc
- * reads caches) to four do, and those that would be worth a copy; how many rows of b at once, and asked for how many
- * floats ahead. Few need few, which is what a CPU can follow; more, whose sums would come and go too often, need many.
- */
+/* Steps of k of a single row at once, whose b is read from row to row (kernels/gemv.inc) whether it is across or not:
+ * room for a copy of a panel needs no workspace. */
+#define ROW_DEPTH (HEED_SMALL_FLOATS / HEED_PANEL)
+
+/* Rows that a CPU follows a few rows of b best by. */
+#define FEW_ACROSS 4
+
+/* Up to how many rows; whether they gain only where b comes from memory, in part at least, as one to four do, and those
+ * that would be worth a copy; how many rows of b at once, and asked for how many floats ahead. Few need few, which is
+ * what a CPU can follow; more, whose sums would come and go too often, need many. */
 static const struct heed_reading across[] = {
-    {4, true, 8, 512},
+    {1, true, ROW_DEPTH, 256},
+    {FEW_ACROSS, true, 8, 512},
     {HEED_COPIED_ROWS - 1, false, 128, 256},
     {ACROSS_ROWS, true, 256, 256},
 };
+
+/* Of 2 to 4 rows, tiles of so few columns read too little of each row of b on their way down, and any of rows so many
+ * floats apart, or a multiple of it, find lines of L1 driven out by others: they gain in the caches as well. */
+#define NARROW_TILE 48
+#define CROWDED_ROW 512
 
 /* Rows of b so many floats apart share few sets of the second cache: read once, and copied for the other tiles. */
 #define CROWDED_STRIDE 4096
@@ -60,16 +72,25 @@ static size_t most_packed(const struct heed_context *context, const struct matmu
     return most < mm->cut.sliver ? mm->cut.sliver : most;
 }
 
-const struct heed_reading *heed_find_reading(const struct heed_context *context, size_t rows, size_t cols, size_t depth)
+static bool gains_in_caches(const struct heed_context *context, size_t rows, size_t ld)
 {
-    const struct heed_reading *reading = across;
-    double bytes = (double)cols * (double)depth * (double)sizeof(float);
-    if (!heed_foresees(context) || cols < ACROSS_COLS || rows > ACROSS_ROWS)
+    if (rows == 1 || rows > FEW_ACROSS)
+        return rows > 1;
+    return heed_sliver(context->kernels, rows, true) <= NARROW_TILE || ld % CROWDED_ROW == 0;
+}
+
+const struct heed_reading *heed_find_reading(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
+                                             size_t ld)
+{
+    if (!heed_foresees(context) || cols < ACROSS_COLS)
         return NULL;
-    while (rows > reading->rows)
-        reading++;
-    double least = reading->from_memory ? (double)context->in_order : ACROSS_PER_L2 * (double)context->l2;
-    return bytes >= least ? reading : NULL;
+    double bytes = (double)cols * (double)depth * (double)sizeof(float);
+    bool far = bytes >= (double)context->in_order;
+    bool near = bytes >= ACROSS_PER_L2 * (double)context->l2 && gains_in_caches(context, rows, ld);
+    for (size_t i = 0; i < sizeof across / sizeof *across; i++)
+        if (rows <= across[i].rows && (across[i].from_memory ? far : near))
+            return &across[i];
+    return NULL;
 }
 
 size_t heed_across_cols(const struct heed_context *context, size_t cols)
@@ -112,11 +133,13 @@ static void plan(const struct heed_context *context, struct matmul *mm)
         mm->cut.sliver = heed_task_cols(context, mm->n, mm->cut.sliver, HEED_LEAST_TASK);
     const struct heed_reading *reading = NULL;
     if (!mm->packs && mm->epilogue.beta == 0.0f)
-        reading = heed_find_reading(context, mm->m, mm->n, mm->k);
+        reading = heed_find_reading(context, mm->m, mm->n, mm->k, mm->ldb);
     mm->across = reading ? reading->ahead : 0;
-    if (reading)
-        mm->cut.depth = mm->k < reading->depth ? mm->k : reading->depth;
-    if (reading || (mm->m == 1 && !mm->packs))
+    bool single = mm->m == 1 && !mm->packs;
+    size_t depth = reading ? reading->depth : ROW_DEPTH;
+    if ((reading || (single && mm->epilogue.beta == 0.0f)) && depth < mm->cut.depth)
+        mm->cut.depth = depth;
+    if (reading || single)
         mm->cut.sliver = heed_across_cols(context, mm->n);
     (mm->transpose_a ? heed_cut_balanced : heed_cut)(context, mm->m, mm->n, mm->k, least_rows(mm), &mm->cut);
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;

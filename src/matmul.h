@@ -60,8 +60,8 @@ struct heed_reading {
 };
 
 /* Or NULL, by so many rows of so many columns. c holds the sums meanwhile, so that no old c may be in it. */
-const struct heed_reading *heed_find_reading(const struct heed_context *context, size_t rows, size_t cols,
-                                             size_t depth);
+const struct heed_reading *heed_find_reading(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
+                                             size_t ld);
 void heed_read_across(size_t ahead, struct heed_panels *b);
 
 /* Columns of such a b that are worth a task. */

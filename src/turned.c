@@ -97,7 +97,7 @@ void heed_turned_plan(const struct heed_context *context, struct matmul *mm)
     bool few_rows = mm->turned == HEED_FEW_ROWS;
     size_t few = few_rows ? mm->m : mm->n, longer = few_rows ? mm->n : mm->m;
     bool lies = few_rows ? mm->transpose_a : mm->transpose_b;
-    const struct heed_reading *reading = few_rows ? NULL : heed_find_reading(context, few, longer, mm->k);
+    const struct heed_reading *reading = few_rows ? NULL : heed_find_reading(context, few, longer, mm->k, mm->lda);
     mm->cut.rows = few;
     mm->cut.sliver =
         reading ? heed_across_cols(context, longer) : heed_task_cols(context, longer, TASK, HEED_LEAST_TASK);
