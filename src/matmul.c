@@ -49,10 +49,9 @@ static const struct heed_reading across[] = {
     {ACROSS_ROWS, true, 256, 256},
 };
 
-/* Of 2 to 4 rows, tiles of so few columns read too little of each row of b on their way down, and any of rows so many
- * floats apart, or a multiple of it, find lines of L1 driven out by others: they gain in the caches as well. */
+/* Of 2 to 4 rows, tiles of so few columns read too little of each row of b on their way down, and any of rows that
+ * crowd L1 find lines driven out by others: they gain in the caches as well. */
 #define NARROW_TILE 48
-#define CROWDED_ROW 512
 
 /* Rows of b so many floats apart share few sets of the second cache: read once, and copied for the other tiles. */
 #define CROWDED_STRIDE 4096
@@ -76,7 +75,7 @@ static bool gains_in_caches(const struct heed_context *context, size_t rows, siz
 {
     if (rows == 1 || rows > FEW_ACROSS)
         return rows > 1;
-    return heed_sliver(context->kernels, rows, true) <= NARROW_TILE || ld % CROWDED_ROW == 0;
+    return heed_sliver(context->kernels, rows, true) <= NARROW_TILE || ld % HEED_CROWDED_ROW == 0;
 }
 
 const struct heed_reading *heed_find_reading(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
@@ -286,19 +285,20 @@ static void run_part(struct part *part, float *scratch)
 {
     const struct matmul *mm = part->mm;
     part->packed = scratch;
-    part->a = mm->a + part->i * mm->lda + part->p;
-    part->lda = mm->lda;
     struct heed_epilogue epilogue = {.kind = HEED_EPILOGUE_STORE};
     if (part->p + part->depth == mm->k)
         epilogue = mm->epilogue;
     epilogue.accumulate = part->p > 0;
     part->epilogue = &epilogue;
-    if (mm->transpose_a && part->depth > 0) {
+    if (mm->transpose_a) {
         float *rows = scratch + mm->packed_floats;
         mm->kernels->transpose(part->depth, part->rows, mm->a + part->p * mm->lda + part->i, mm->lda, rows,
                                part->depth);
         part->a = rows;
         part->lda = part->depth;
+    } else {
+        part->a = mm->a + part->i * mm->lda + part->p;
+        part->lda = mm->lda;
     }
     if (!mm->packs) {
         multiply_in_place(part);
@@ -389,6 +389,17 @@ static void multiply_small(const struct matmul *mm, float *room)
     mm->kernels->gemm(m, n, k, a, lda, &b, mm->c, mm->ldc, &mm->epilogue);
 }
 
+/* The stride of a matrix of one row may be any number, a step by which would leave all memory. */
+static void forget_strides_of_one(struct matmul *mm, size_t depth)
+{
+    if ((mm->transpose_a ? depth : mm->m) == 1)
+        mm->lda = mm->transpose_a ? mm->m : depth;
+    if ((mm->transpose_b ? mm->n : depth) == 1)
+        mm->ldb = mm->transpose_b ? depth : mm->n;
+    if (mm->m == 1)
+        mm->ldc = mm->n;
+}
+
 /* With room for ROOM_FLOATS. Not inlined, so that small products do not set up its frame. */
 __attribute__((noinline)) static heed_status multiply_planned(const struct heed_context *given, struct matmul *mm,
                                                               const heed_workspace *workspace, float *room)
@@ -408,6 +419,7 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     heed_write(&operands, mm->c, sizeof *mm->c, m, n, mm->ldc, 0);
     if (operands.status != HEED_OK)
         return operands.status;
+    forget_strides_of_one(mm, depth);
     mm->k = mm->epilogue.alpha == 0.0f ? 0 : depth;
     heed_turn_vectors(mm);
     if (!empty)
@@ -481,8 +493,9 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
                         .c = c,
                         .ldc = ldc,
                         .epilogue = *epilogue};
-    if (alpha != 0.0f && is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) &&
-        is_for_one(context, m, n, k) && heed_fits_small(&mm)) {
+    if ((mm.transpose_a || mm.transpose_b) && alpha != 0.0f &&
+        is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k) &&
+        heed_fits_small(&mm)) {
         multiply_small(&mm, room);
         return HEED_OK;
     }

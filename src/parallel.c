@@ -24,7 +24,7 @@ size_t heed_workers(const struct heed_context *context)
 size_t heed_workers_of(const struct heed_context *context, size_t n_tasks)
 {
     bool any = context->executor == HEED_EXECUTOR_HOST || context->threads < n_tasks;
-    return any ? context->threads : n_tasks;
+    return n_tasks > 1 && any ? context->threads : n_tasks;
 }
 
 static void run_serial(size_t n_tasks, heed_task *task, void *arg)

@@ -1127,21 +1127,27 @@ static void test_residual_in_place(const heed_context *context)
 }
 
 /* A host's pool that runs every task on its last worker. */
+struct last_worker {
+    size_t threads, runs;
+};
+
 static void run_on_last(void *host, size_t n_tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg)
 {
+    struct last_worker *last = host;
+    last->runs++;
     for (size_t i = 0; i < n_tasks; i++)
-        task(arg, i, *(const size_t *)host - 1);
+        task(arg, i, last->threads - 1);
 }
 
 static void test_last_worker(const struct heed_kernels *table)
 {
-    enum { N = 64, DEPTH = 600 };
-    static size_t threads = 9;
+    enum { N = 512, DEPTH = 600 };
+    struct last_worker last = {.threads = 9};
     heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
     heed_context *context;
     o.executor = HEED_EXECUTOR_HOST;
-    o.threads = threads;
-    o.host = (heed_host){run_on_last, &threads};
+    o.threads = last.threads;
+    o.host = (heed_host){run_on_last, &last};
     CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
     float *a = buffer(16 * DEPTH, 1), *b = buffer(N * DEPTH, 2), *want = buffer(16 * N, 3), *c = buffer(16 * N, 3);
     fill_uniform(a, 16 * DEPTH, -1.0f, 1.0f);
@@ -1152,6 +1158,7 @@ static void test_last_worker(const struct heed_kernels *table)
     heed_status status = heed_matmul(context, HEED_TRANSPOSE, HEED_TRANSPOSE, 16, N, DEPTH, 1.0f, a, 16, b, DEPTH, 0.0f,
                                      c, N, &workspace);
     ok(status, "on the last worker");
+    check_that(last.runs > 0, "%s: the host was not called", table->name);
     heed_context_destroy(context);
     o.executor = HEED_EXECUTOR_SERIAL;
     o.threads = 1;
@@ -1248,6 +1255,29 @@ static void test_turned(const struct heed_kernels *table)
         }
         heed_context_destroy(context);
     }
+    end();
+}
+
+/* Few rows or columns, by a matrix in place that is read across: as from memory and as from the caches, by rows that
+ * crowd L1 and that do not. */
+static void test_across(const struct heed_kernels *table)
+{
+    static const size_t sizes[][3] = {{1, 1030, 600}, {2, 1100, 67}, {3, 1040, 300}, {4, 1536, 133},
+                                      {5, 1024, 140}, {35, 1040, 9}, {1100, 3, 300}, {1024, 2, 140}};
+    static const size_t orders[] = {0, HEED_CPU_ANY_ORDER - 1};
+    begin("%s few rows by a matrix that is read across", table->name);
+    for (size_t threads = 1; threads <= 3; threads += 2)
+        for (size_t order = 0; order < COUNT(orders); order++) {
+            heed_context *context = context_on(table, threads);
+            context->in_order = orders[order];
+            context->l2 = 1024;
+            for (size_t i = 0; i < COUNT(sizes); i++)
+                for (size_t gap = 0; gap <= 3; gap += 3) {
+                    check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
+                    release_all();
+                }
+            heed_context_destroy(context);
+        }
     end();
 }
 
@@ -1355,6 +1385,7 @@ static void test_table(const struct heed_kernels *table)
     test_padding(table, context);
     test_composition(table, context);
     test_turned(table);
+    test_across(table);
     heed_context_destroy(context);
 }
 

@@ -229,17 +229,31 @@ static void sweep_gemm_few_columns(void)
     }
 }
 
-/* A single row by a b in place (gemv.inc), from zero and from what is there: of the kinds these are the two that name b
- * neither near nor foreseen. */
+/* A single row by a b in place (gemv.inc), from zero and from what is there, and asked for across: of the kinds these
+ * name b neither near nor foreseen, or far. */
 static void sweep_gemm_row(void)
 {
-    static const unsigned kinds[] = {0, 33};
+    static const unsigned kinds[] = {0, 33, 24};
     for (size_t n = 255; n <= 256 + 67; n++)
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
             check_gemm(&(struct gemm_case){1, n, 1 + n % 18, 0, 0, 0, 0, 1, kinds[i], 0, false});
             check_gemm(&(struct gemm_case){1, n, 1 + n % 18, 0, 0, 0, 0, 0, kinds[i], 0, false});
         }
     check_gemm(&(struct gemm_case){1, 1000, 40, 0, 0, 0, 0, 1, 0, 0, false});
+}
+
+/* Rows of which the first tile leaves a packed copy of a b in place for the others, or may not. */
+static void sweep_gemm_copied(void)
+{
+    static const size_t rows[] = {31, 32, 33, 40, 67}, cols[] = {128, 131, 144, 150, 193}, depths[] = {64, 65, 67};
+    static const unsigned kinds[] = {0, 6, 12, 18, 30, 36};
+    unsigned turn = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t j = 0; j < sizeof cols / sizeof *cols; j++)
+            for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
+                for (size_t e = 0; e < sizeof kinds / sizeof *kinds; e++, turn++)
+                    check_gemm(&(struct gemm_case){rows[i], cols[j], depths[d], turn % 3, turn % 4, 0, 0, turn & 1,
+                                                   kinds[e], 0, false});
 }
 
 /* All columns less than a panel of a b nearby, in place and packed. */
@@ -916,6 +930,7 @@ static void test_table(const struct heed_kernels *table)
     begin("%s: gemm, few columns", table->name);
     sweep_gemm_few_columns();
     sweep_gemm_row();
+    sweep_gemm_copied();
     end();
     begin("%s: gemm, narrow", table->name);
     sweep_gemm_narrow();
