@@ -142,6 +142,13 @@ static void test_matmul(void)
     WRONG(HEED_ERR_OVERLAP, p.c = p.b - 4 * 10 - 5);
     GOOD(p.c = p.b - 4 * 10 - 6);
     GOOD(p.b = p.a);
+#define HUGE_STRIDE(size)                                                                                              \
+    GOOD((p.m = 1, p.lda = p.ldc = size));                                                                             \
+    GOOD((p.k = 1, p.ldb = size));                                                                                     \
+    GOOD((p.ta = HEED_TRANSPOSE, p.k = 1, p.lda = p.ldb = size));                                                      \
+    GOOD((p.tb = HEED_TRANSPOSE, p.n = 1, p.ldb = size));
+    HUGE_SIZES(HUGE_STRIDE)
+#undef HUGE_STRIDE
 #define HUGE_SIZE(size)                                                                                                \
     WRONG(HEED_ERR_OVERFLOW, p.m = size);                                                                              \
     WRONG(HEED_ERR_OVERFLOW, (p.n = p.ldb = p.ldc = size));                                                            \
