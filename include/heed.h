@@ -12,10 +12,11 @@
  * Aliasing   Inputs may overlap each other. An output may be an input only where the comment says
  *            so, and then at the same address with the same strides; any other overlap is
  *            HEED_ERR_OVERLAP. (Overlap is judged on the span from first to last element.)
- * Errors     Of several wrong arguments any one decides the status, and nothing is written. An error
- *            never ends the process and never prints.
+ * Errors     Where several arguments are wrong the status is that of one of them, unspecified which.
+ *            Nothing is written then. An error never ends the process and never prints.
  * Threads    A context is immutable after creation: any number of threads may use one at once.
- *            NULL for a context means: the default level, one thread, malloc.
+ *            NULL for a context means: the default level, one thread, malloc. A context that is made
+ *            with no options has all threads that heed_default_threads() allows.
  * Bits       Within a class (heed_level_info.fused) a result does not depend on the level, the
  *            number of threads, the batch, the alignment or the strides, given the default
  *            floating-point environment (round to nearest, subnormals kept). In another one the
@@ -79,7 +80,7 @@ typedef struct heed_level_info {
     const char *name;   /* what the environment variable HEED_ISA and a context accept */
     const char *reason; /* why it is not usable; NULL if it is */
     int built;          /* compiled into this library */
-    int supported;      /* and this CPU and operating system can run it */
+    int supported;      /* 1 if reason is NULL: built, not emulated, and this CPU and operating system can run it */
     int fused;          /* 1: fused class of bits; 0: unfused class */
 } heed_level_info;
 
@@ -87,7 +88,7 @@ typedef struct heed_level_info {
 HEED_API heed_status heed_level_query(size_t index, heed_level_info *info);
 
 /* The level that a context without a pinned one uses: the best supported one, or what HEED_ISA
- * names. If HEED_ISA names no usable level every operator returns that status, as does this, and
+ * names, if it is not empty. If HEED_ISA names no usable level every operator returns that status, as does this, and
  * *name is then the name that was asked for or "" for an unknown one. */
 HEED_API heed_status heed_level_default(const char **name);
 
@@ -135,14 +136,19 @@ typedef struct heed_context_options {
 
 typedef struct heed_context heed_context;
 
-/* Makes a context; options NULL means HEED_CONTEXT_OPTIONS_INIT. It starts no thread: OpenMP
- * starts its own at the first operator that is large enough to share. libgomp's threads do not
- * survive a fork: in a child of a process in which this library has used them it runs serially. Where
- * only something else has used OpenMP before the fork this library cannot know, and libgomp may wait for
- * ever: such a child takes HEED_EXECUTOR_SERIAL or HEED_EXECUTOR_HOST. */
+/* Makes a context; options NULL means HEED_CONTEXT_OPTIONS_INIT. HEED_ERR_NULL for a host without run, or half of an
+ * allocator; HEED_ERR_VALUE for a host's 0 threads, or more than 65536; HEED_ERR_LEVEL_UNKNOWN or
+ * HEED_ERR_LEVEL_UNSUPPORTED for a level that cannot be had, and HEED_ERR_MEMORY. It starts no thread: OpenMP starts
+ * its own at the first operator that is large enough to share. libgomp's threads do not survive a fork: in a child of a
+ * process in which this library has used them it runs serially. Where only something else has used OpenMP before the
+ * fork this library cannot know, and libgomp may wait for ever: such a child takes HEED_EXECUTOR_SERIAL or
+ * HEED_EXECUTOR_HOST. */
 HEED_API heed_status heed_context_create(heed_context **context, const heed_context_options *options);
+
+/* Frees a context, which no call may be using; NULL is allowed. */
 HEED_API void heed_context_destroy(heed_context *context);
 
+/* Of a context, or of what NULL stands for. */
 HEED_API const char *heed_context_level(const heed_context *context); /* name of the level, "" if none */
 HEED_API size_t heed_context_threads(const heed_context *context);    /* 1 where only the caller's works */
 
@@ -176,13 +182,9 @@ HEED_API heed_status heed_matmul(const heed_context *context, heed_transpose tra
                                  size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b,
                                  size_t ldb, float beta, float *c, size_t ldc, const heed_workspace *workspace);
 
-/* Bytes of workspace. For each worker, of which products of less than 131072 multiply-adds, or 8192 for each thread,
- * have one: k floats for at most 128 columns of b (16 where m < 32, or where b is transposed or m > 256 a tile's width
- * at least, and as many as fill half of the second cache, on some CPUs all of it), and where a is transposed k floats
- * for up to 768 of its rows. With beta = 0 k counts as 1024 at most; it serves any beta. Up to 32 rows by a transposed
- * b, and up to 31 columns by a transposed a, may take k floats for each of them and 16 more, and 1024 columns or rows
- * of c or a quarter of the second cache, instead, if that is more. Up to 16 KB are on the stack: then the answer is 0,
- * and what is passed is ignored. */
+/* Bytes of workspace for these sizes and this context, whatever the strides, alpha and beta; 0 where up to 16 KB of the
+ * stack do, and what is passed is ignored. What it holds is bounded in doc/design.md: for each worker some packed
+ * columns of b, up to L2, and where a is transposed up to 768 of its rows. */
 HEED_API heed_status heed_matmul_workspace(const heed_context *context, heed_transpose transpose_a,
                                            heed_transpose transpose_b, size_t m, size_t n, size_t k, size_t *bytes);
 
@@ -221,9 +223,9 @@ HEED_API heed_status heed_weights_pack_gated(const heed_context *context, heed_t
                                              size_t in, size_t out, const float *gate, size_t ld_gate, const float *up,
                                              size_t ld_up, void *memory, size_t bytes, const heed_weights **weights);
 
-/* Takes memory that heed_weights_pack filled, perhaps in another process, after checking its header
- * against bytes. HEED_ERR_FORMAT if it is anything else, or bytes are too few; HEED_ERR_ALIGNMENT if it is not aligned
- * to 4. */
+/* Takes memory that heed_weights_pack or heed_weights_pack_gated filled, perhaps in another process, after checking its
+ * header against bytes. It is neither copied nor written, and outlives *weights, which points into it. HEED_ERR_FORMAT
+ * if it is anything else, or bytes are too few; HEED_ERR_ALIGNMENT if it is not aligned to 4. */
 HEED_API heed_status heed_weights_open(const void *memory, size_t bytes, const heed_weights **weights);
 
 /* Rows and columns of what was packed; weights may not be NULL. */
@@ -394,9 +396,9 @@ HEED_API heed_status heed_argmax(const heed_context *context, size_t rows, size_
 HEED_API heed_status heed_top_k(const heed_context *context, size_t rows, size_t cols, size_t k, const float *src,
                                 size_t ld, float *values, size_t ld_values, size_t *index, size_t ld_index);
 
-/* dst = src / max(|src|_2, eps) for each row, as 1 / norm times src. dst may be src. eps >= 0;
- * 0 < eps < 2^-126 counts as 2^-126. A zero row stays zero; one with NaN or infinity, whose squares overflow, or
- * another for which max(|src|_2, eps) is below 2^-62 sqrt(cols), where they underflow, is not promised.
+/* dst = src / max(|src|_2, eps) for each row, as 1 / norm times src. dst may be src. eps is finite and >= 0, else
+ * HEED_ERR_VALUE; 0 < eps < 2^-126 counts as 2^-126. A zero row stays zero; one with NaN or infinity, whose squares
+ * overflow, or another for which max(|src|_2, eps) is below 2^-62 sqrt(cols), where they underflow, is not promised.
  * Bound: (g(cols + 4) / 2 + 3 u) |y|. */
 HEED_API heed_status heed_l2_normalize(const heed_context *context, size_t rows, size_t cols, float eps,
                                        const float *src, size_t ld_src, float *dst, size_t ld_dst);
@@ -408,7 +410,8 @@ typedef enum heed_pooling {
 } heed_pooling;
 
 /* dst[s] = the pooled rows offsets[s] .. offsets[s + 1] - 1 of src; offsets has sequences + 1
- * entries that do not decrease. A sequence without rows gives zeros.
+ * entries that do not decrease. A sequence without rows gives zeros; offsets[0] need not be 0. NaN and infinity reach
+ * the mean and the first token as IEEE 754 says.
  * Bound of the mean: g(rows + 2) times the mean of |src|. */
 HEED_API heed_status heed_pool(const heed_context *context, heed_pooling pooling, size_t sequences,
                                const size_t *offsets, size_t cols, const float *src, size_t ld_src, float *dst,
@@ -443,7 +446,8 @@ HEED_API heed_status heed_embed_layernorm(const heed_context *context, size_t n,
 /* dst[i] = the sinusoidal encoding (Vaswani and others, arXiv:1706.03762, section 3.5) of position
  * first + i, i < n: columns 2j and 2j + 1 hold sin and
  * cos of position / base^(2j / cols). Computed in double and rounded once: the error is below 0.51
- * ulp + position 2^-49. 1 <= base <= 2^1000; 10000 in the original text. first + n <= 2^31. */
+ * ulp + position 2^-49. 1 <= base <= 2^1000; 10000 in the original text. first + n <= 2^31. Otherwise HEED_ERR_VALUE.
+ * The last of an odd number of columns holds a sine. */
 HEED_API heed_status heed_sinusoidal_positions(const heed_context *context, size_t first, size_t n, size_t cols,
                                                double base, float *dst, size_t ld_dst);
 
@@ -478,25 +482,29 @@ typedef struct heed_rotary_options {
  * heed_rotary; frequency = base^(-2 j / dims) * position_scale * factors[j] (Su and others, arXiv:2104.09864).
  * positions is [n], or NULL for first + i, then first + n <= 2^31. Computed in double and rounded once: the
  * error is below 0.51 ulp + |magnitude angle| (1 + ln base) 2^-50. HEED_ERR_SHAPE if dims is odd, HEED_ERR_VALUE if
- * an option is not finite or |position| position_scale max(1, |factor|) may exceed 2^31. */
+ * first + n or base is out of its range, an option is not finite or |position| position_scale max(1, |factor|) may
+ * exceed 2^31. */
 HEED_API heed_status heed_rotary_table(const heed_context *context, size_t n, const int32_t *positions, size_t first,
                                        size_t dims, const heed_rotary_options *options, float *cosine, size_t ld_cosine,
                                        float *sine, size_t ld_sine);
 
 /* The factors of Llama 3.1's scaling: pairs that turn fewer than low_freq_factor times over the original
  * context are slowed down by factor >= 1, those that turn more than high_freq_factor times are left
- * alone, and those between are blended. factors is [dims / 2]; for heed_rotary_table with the same dims and base > 1.
- * Their error is below (1 + ln base) 2^-49 high_freq_factor / (high_freq_factor - low_freq_factor).
- * HEED_ERR_VALUE unless 0 < low_freq_factor < high_freq_factor, factor >= 1, all finite, and 1 <= original_context <=
- * 2^31. */
+ * alone, and those between are blended: factors[j] = (1 - t) / factor + t, where t is (turns - low_freq_factor) /
+ * (high_freq_factor - low_freq_factor) held to [0, 1] and turns = original_context base^(-2 j / dims) / (2 pi). As its
+ * model's configuration says; there is no paper. HEED_ERR_SHAPE if dims is odd. factors is [dims / 2]; for
+ * heed_rotary_table with the same dims and base > 1. Their error is below (1 + ln base) 2^-49 high_freq_factor /
+ * (high_freq_factor - low_freq_factor). HEED_ERR_VALUE unless 0 < low_freq_factor < high_freq_factor, factor >= 1, all
+ * finite, and 1 <= original_context <= 2^31. */
 HEED_API heed_status heed_rotary_llama3(size_t dims, double base, double factor, double low_freq_factor,
                                         double high_freq_factor, size_t original_context, double *factors);
 
 /* The factors and the magnitude of YaRN (Peng and others, arXiv:2309.00071), blended over dimensions between
  * those that turn beta_fast (32 in the original text) and beta_slow (1) times over the original context, rounded
- * outward to whole ones. Given these, the error of a factor is below 2^-50, and that of the magnitude 2^-50 of it.
- * base, factor and original_context as for heed_rotary_llama3, and 2^-100 <= beta_slow <= beta_fast <= 2^100, else
- * HEED_ERR_VALUE.
+ * outward to whole ones: factors[j] = r / factor + 1 - r, r rising from 0 to 1 between the two; magnitude = 1 + 0.1
+ * ln factor. HEED_ERR_SHAPE if dims is odd. Given these, the error of a factor is below 2^-50, and that of the
+ * magnitude 2^-50 of it. base, factor and original_context as for heed_rotary_llama3, and 2^-100 <= beta_slow <=
+ * beta_fast <= 2^100, else HEED_ERR_VALUE.
  */
 HEED_API heed_status heed_rotary_yarn(size_t dims, double base, double factor, double beta_fast, double beta_slow,
                                       size_t original_context, double *factors, double *magnitude);
@@ -643,30 +651,26 @@ typedef struct heed_attention_args {
             HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0, HEED_ATTENTION_LOOP_AUTO     \
     }
 
-/* What kv_lengths cut off is never read, nor keys that causal and window keep from every query of a call; those that
- * they keep from some queries, or that a mask tensor masks, have weight 0 there and cannot leak, be they NaN. A query
+/* Keys past kv_lengths, and those that causal and window hide from every query of a call, are never read; those hidden
+ * from some queries only, or masked by the tensor, have weight 0 there and change nothing, be they NaN. A query
  * without a key to see gives zeros, in the maps too, and without a sink -inf in log_sum_exp. Otherwise NaN in a score,
  * a +inf score, or scores that are all -inf make the row NaN (the last only without a sink, and with -inf in
  * log_sum_exp); a softcap makes infinite scores finite. In the map of such a row keys that a mask tensor masks are NaN
  * as well, and those that length, causal or window cut off are 0. Outputs overlap no input and not each other. map
  * columns from the sequence's own number of keys on are set to 0. The canonical order (blocks of 256 keys, base-2
- * weights) and the bounds of all outputs are in doc/design.md. Workspace: packed keys, and values where value_dim is no
- * multiple of 16, or v.row_stride is larger and so many queries meet a head that it pays, but for a cache: of one head
- * for each thread in HEED_ATTENTION_LOOP_HEADS (AUTO takes it where heads divide evenly over the threads or are 8 times
- * as many, and runs of 48 query rows are no fewer), else of all heads; for each thread 24 rows of a key block, of q and
- * twice of the output, with a map of either kind also 24 floats for every 256 keys, with mean_map and no map 16 rows of
- * seq_kv; and in HEED_ATTENTION_LOOP_KEYS (AUTO: with fewer runs than threads) for each run up to 48 rows of value_dim,
- * rounded up to 16, and 16 floats for every 256 keys of the longest sequence. With a cache the query answers for all
- * lengths that its sequences may come to have, up to seq_kv and its capacity, so that one workspace serves until it is
- * full. A call is content with what its own lengths need. */
+ * weights) and the bounds of all outputs and of the workspace are in doc/design.md: it holds packed keys and values of
+ * a head for each thread or of all heads, and for each thread some rows of a key block; nothing is as large as seq_q by
+ * seq_kv. With a cache the query answers for all lengths that its sequences may come to have, up to seq_kv and its
+ * capacity, so that one workspace serves until it is full. A call is content with what its own lengths need. */
 HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
                                     const heed_workspace *workspace);
 HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,
                                               size_t *bytes);
 
-/* slopes[i] = 2^(-max_bias (i + 1) / n) for n heads, max_bias being 8 in the original text; where n is no power of
+/* slopes[i] = 2^(-max_bias (i + 1) / n) for n heads, max_bias being 8 in the original text (Press and others,
+ * arXiv:2108.12409); where n is no power of
  * two, the slopes of the power below, and then every other one of twice that many. In double, rounded once;
- * 0 < max_bias <= 100. */
+ * 0 < max_bias <= 100, else HEED_ERR_VALUE. */
 HEED_API heed_status heed_alibi_slopes(size_t n_heads, double max_bias, float *slopes);
 
 /* ---- cache of keys and values ---------------------------------------------------------------- */
@@ -678,7 +682,8 @@ HEED_API heed_status heed_alibi_slopes(size_t n_heads, double max_bias, float *s
  *
  * Without pages every sequence, of which there are at most 2^31 - 1, has room for `capacity` keys of its own. With
  * pages, `pages` of them with page_keys keys each make a pool, and the caller says with heed_kv_cache_set_pages which
- * page holds which keys of a sequence; several sequences may share pages. */
+ * page holds which keys of a sequence; several sequences may share pages. A sequence that a cache does not have is
+ * HEED_ERR_INDEX. */
 typedef struct heed_kv_cache_options {
     size_t struct_size;
     size_t batch, n_kv_heads, head_dim, value_dim;
@@ -692,6 +697,8 @@ typedef struct heed_kv_cache_options {
         sizeof(heed_kv_cache_options), 0, 0, 0, 0, 0, 0, 0                                                             \
     }
 
+/* Bytes that heed_kv_cache_create needs. HEED_ERR_SHAPE if page_keys is no multiple of 16, or is 0 while pages is not;
+ * HEED_ERR_OVERFLOW for more sequences or pages than may be, or more than PTRDIFF_MAX keys or bytes. */
 HEED_API heed_status heed_kv_cache_bytes(const heed_kv_cache_options *options, size_t *bytes);
 
 /* Makes a cache of empty sequences, without pages in their tables, in memory that is aligned to size_t or better (64
@@ -701,13 +708,13 @@ HEED_API heed_status heed_kv_cache_create(const heed_kv_cache_options *options, 
 
 /* Says that keys first * page_keys and on of a sequence lie in pages[0], pages[1], ...; -1 takes a page away, which is
  * right for keys that no window reaches any more. HEED_ERR_SHAPE for a cache without pages or keys beyond its
- * capacity. */
+ * capacity, HEED_ERR_INDEX for a page that the pool does not have; then nothing changes. */
 HEED_API heed_status heed_kv_cache_set_pages(heed_kv_cache *cache, size_t sequence, size_t first, size_t n,
                                              const int32_t *pages);
 
 /* Appends n keys and values, [n_kv_heads][n] rows each; batch_stride is not used. HEED_ERR_SHAPE where capacity
- * does not suffice, HEED_ERR_INDEX where a page is missing. In a page that is shared the keys change for all, and
- * those after them in the same 16 are lost to whoever had them: share pages that are full. */
+ * does not suffice, HEED_ERR_INDEX where a page is missing. In a page that sequences share the keys change for
+ * all of them, and later keys of the same group of 16 are lost: share pages that are full. */
 HEED_API heed_status heed_kv_cache_append(const heed_context *context, heed_kv_cache *cache, size_t sequence, size_t n,
                                           const heed_heads *k, const heed_heads *v);
 
@@ -726,9 +733,9 @@ HEED_API heed_status heed_kv_cache_append_batch(const heed_context *context, hee
 HEED_API heed_status heed_kv_cache_truncate(heed_kv_cache *cache, size_t sequence, size_t length);
 
 /* Replaces a sequence by a copy of the first `length` keys of another one, perhaps of another cache of the same
- * n_kv_heads, head_dim and value_dim. Both have all pages of these keys (else HEED_ERR_INDEX), and those that are
- * written hold no key of the other sequence (HEED_ERR_OVERLAP), nor may they be any third one's, which is not checked:
- * after heed_kv_cache_share set pages of its own first. */
+ * n_kv_heads, head_dim and value_dim (else HEED_ERR_SHAPE, as is a length beyond the capacity). Both have all pages of
+ * these keys (else HEED_ERR_INDEX), and those that are written hold no key of the other sequence (HEED_ERR_OVERLAP),
+ * nor may they be any third one's, which is not checked: after heed_kv_cache_share set pages of its own first. */
 HEED_API heed_status heed_kv_cache_fork(heed_kv_cache *cache, size_t sequence, const heed_kv_cache *from,
                                         size_t from_sequence, size_t length);
 
@@ -737,6 +744,7 @@ HEED_API heed_status heed_kv_cache_fork(heed_kv_cache *cache, size_t sequence, c
  */
 HEED_API heed_status heed_kv_cache_share(heed_kv_cache *cache, size_t sequence, size_t from_sequence, size_t length);
 
+/* *length = how many keys the sequence holds. */
 HEED_API heed_status heed_kv_cache_length(const heed_kv_cache *cache, size_t sequence, size_t *length);
 
 /* ---- multi-head attention with its projections ---------------------------------------------- */
@@ -794,7 +802,10 @@ typedef struct heed_mha_args {
     }
 
 /* y = concat(attention(x Wq + bq, m Wk + bk, m Wv + bv)) Wo + bo, + residual, where m is memory
- * (arXiv:1706.03762, section 3.2.2). Gated weights are HEED_ERR_VALUE. Bits as the operators it is made of.
+ * (arXiv:1706.03762, section 3.2.2). Gated weights are HEED_ERR_VALUE, those that fit neither the heads nor one another
+ * HEED_ERR_SHAPE. Bits, and what NaN, infinity and masked keys give, as the operators it is made of: heed_linear,
+ * heed_attention and again heed_linear, the bounds of which hold one after the other. Workspace: queries, keys, values
+ * and heads' results of all tokens, and that of heed_attention.
  *
  * With a cache the new keys and values, of x or of the rows that memory_offsets gives, are appended as by
  * heed_kv_cache_append_batch, and the queries attend to all that their sequences then hold, with which
@@ -862,11 +873,14 @@ typedef struct heed_encoder_args {
 /* y = the n_layers encoder layers applied to x one after another; n_layers = 1 is a single layer, 0
  * is HEED_ERR_SHAPE. layers is an array; every layer has the same d_model and the same struct_size (else
  * HEED_ERR_STRUCT).
- * y overlaps no input but x. Bits as the operators it is made of.
- * With a cache in every layer (in some of them: HEED_ERR_NULL; one in two layers: HEED_ERR_OVERLAP) the tokens go on
- * from those of earlier calls, as in heed_mha: a stack with HEED_CAUSAL_BOTTOM_RIGHT is a decoder that may be run
- * token by token, with the bits of one call for all, and a workspace that is asked for once. That a layer's cache
- * overlaps no other layer's weights or cache is the caller's to see to: only operands of the same layer are compared.
+ * HEED_ERR_VALUE for an eps that is negative or not finite, HEED_ERR_SHAPE where weights do not have d_model rows or
+ * columns. y overlaps no input but x. Bits, and what NaN, infinity and masked keys give, as the operators it is made
+ * of, heed_mha, heed_layernorm and heed_ffn, the bounds of which hold one after the other (arXiv:1706.03762,
+ * section 3.1). Workspace: that of a layer, and tokens of d_model floats that go from one to the next. With a cache in
+ * every layer (in some of them: HEED_ERR_NULL; one in two layers: HEED_ERR_OVERLAP) the tokens go on from those of
+ * earlier calls, as in heed_mha: a stack with HEED_CAUSAL_BOTTOM_RIGHT is a decoder that may be run token by token,
+ * with the bits of one call for all, and a workspace that is asked for once. That a layer's cache overlaps no other
+ * layer's weights or cache is the caller's to see to: only operands of the same layer are compared.
  */
 HEED_API heed_status heed_encoder(const heed_context *context, size_t n_layers, const heed_encoder_layer *layers,
                                   const heed_encoder_args *args, const heed_workspace *workspace);

@@ -77,7 +77,7 @@ static const char help[] = "usage: heed-embed --model DIR [OPTION]... [FILE]...\
                            "  --max-tokens N     cut lines to N tokens (default: as the model says)\n"
                            "  --batch-tokens N   tokens that are computed at once (default 1024)\n"
                            "  --threads N        threads (default: the CPUs that may be used)\n"
-                           "  --isa NAME         instruction set, see heed-info (default: the best)\n"
+                           "  --isa NAME         instruction set, see heed-info (default: HEED_ISA, or the best)\n"
                            "  --quiet            no progress, no notes\n"
                            "  --verbose          say at the end what ran and how fast\n"
                            "  --help, --version\n"
