@@ -302,14 +302,13 @@ typedef struct heed_softmax_options {
     }
 
 /* dst = softmax of scale * src + mask; dst may be src, but does not overlap the mask. options NULL is
- * heed_softmax. Row r is row i = r mod mask_rows of head h = r / mask_rows mod mask_heads of batch b = r /
- * mask_rows / mask_heads of the mask; mask_rows 0 means all rows, mask_heads 0 one head, and rows that are
- * no multiple of mask_rows * mask_heads are HEED_ERR_SHAPE, where there is a mask.
- * A masked element (false, or -inf in an additive mask) has weight +0 and cannot leak, be it NaN. A row
- * whose every element is masked becomes zeros, as it does in heed_attention. Otherwise as heed_softmax: what
- * the other elements make NaN is the whole row, masked elements too.
- * Bound: that of heed_softmax of the scores z, and y (d + sum y d) for the d = u |scale x| + u |z| by which
- * the scores themselves are rounded. */
+ * heed_softmax; a scale that is not positive and finite is HEED_ERR_VALUE. Row r is row i = r mod mask_rows of head h =
+ * r / mask_rows mod mask_heads of batch b = r / mask_rows / mask_heads of the mask; mask_rows 0 means all rows,
+ * mask_heads 0 one head, and rows that are no multiple of mask_rows * mask_heads are HEED_ERR_SHAPE, where there is a
+ * mask. A masked element (false, or -inf in an additive mask) has weight +0 and cannot leak, be it NaN. A row whose
+ * every element is masked becomes zeros, as it does in heed_attention. Otherwise as heed_softmax: what the other
+ * elements make NaN is the whole row, masked elements too. Bound: that of heed_softmax of the scores z, and y (d + sum
+ * y d) for the d = u |scale x| + u |z| by which the scores themselves are rounded. */
 HEED_API heed_status heed_masked_softmax(const heed_context *context, size_t rows, size_t cols, const float *src,
                                          size_t ld_src, const heed_softmax_options *options, float *dst, size_t ld_dst);
 
