@@ -242,6 +242,17 @@ static void sweep_gemm_row(void)
     check_gemm(&(struct gemm_case){1, 1000, 40, 0, 0, 0, 0, 1, 0, 0, false});
 }
 
+/* A single row by packed panels in runs, and what they leave: stored, from what is there, with bias, activation and
+ * residual, of panels that adjoin or not; none of the kinds names b far. */
+static void sweep_gemm_row_by_runs(void)
+{
+    static const unsigned kinds[] = {1, 5, 7, 8, 16, 22};
+    for (size_t n = 256; n <= 256 + 67; n++)
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            check_gemm(&(struct gemm_case){1, n, (n + i) % 18, 0, 0, 0, 0, n & 1, kinds[i], n % 3, false});
+    check_gemm(&(struct gemm_case){1, 1000, 40, 0, 0, 0, 0, 1, 8, 0, false});
+}
+
 /* Rows of which the first tile leaves a packed copy of a b in place for the others, or may not. */
 static void sweep_gemm_copied(void)
 {
@@ -930,6 +941,7 @@ static void test_table(const struct heed_kernels *table)
     begin("%s: gemm, few columns", table->name);
     sweep_gemm_few_columns();
     sweep_gemm_row();
+    sweep_gemm_row_by_runs();
     sweep_gemm_copied();
     end();
     begin("%s: gemm, narrow", table->name);
