@@ -1828,26 +1828,27 @@ static void test_index_overlaps(void)
     arena = pristine;
 }
 
+static const size_t huge_batches[] = {SIZE_MAX, SIZE_MAX / 4, SIZE_MAX / 64, (size_t)1 << (sizeof(size_t) * 8 - 3)};
+
 /* A batch that no memory holds is refused at once, not counted through. */
 static void test_huge_batches(void)
 {
-    const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 4, SIZE_MAX / 64, (size_t)1 << (sizeof(size_t) * 8 - 3)};
     arena = pristine;
     begin("huge batches are refused at once");
     alarm(20);
-    for (size_t i = 0; i < COUNT(sizes); i++) {
+    for (size_t i = 0; i < COUNT(huge_batches); i++) {
         size_t bytes = 0;
         heed_attention_args a = good_attention();
-        a.batch = sizes[i];
+        a.batch = huge_batches[i];
         expect(HEED_ERR_OVERFLOW, heed_attention(NULL, &a, NULL), "heed_attention");
         /* The workspace has two counters for each sequence, and else does not grow with the batch. */
-        expect(sizes[i] > SIZE_MAX / 2 / sizeof(size_t) ? HEED_ERR_OVERFLOW : HEED_OK,
+        expect(huge_batches[i] > SIZE_MAX / 2 / sizeof(size_t) ? HEED_ERR_OVERFLOW : HEED_OK,
                heed_attention_workspace(NULL, &a, &bytes), "heed_attention_workspace");
         heed_mha_args m = good_mha();
-        m.batch = sizes[i];
+        m.batch = huge_batches[i];
         expect(HEED_ERR_OVERFLOW, heed_mha(NULL, &model.layer.attention, &m, NULL), "heed_mha");
         heed_encoder_args e = HEED_ENCODER_ARGS_INIT;
-        e.batch = sizes[i];
+        e.batch = huge_batches[i];
         e.seq = 1;
         e.x = at(0);
         e.y = at(1);
@@ -1861,14 +1862,13 @@ static void test_huge_batches(void)
 /* Nor one without queries, which is there to succeed and write nothing. */
 static void test_huge_batches_of_nothing(void)
 {
-    const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 4, SIZE_MAX / 64, (size_t)1 << (sizeof(size_t) * 8 - 3)};
     arena = pristine;
     begin("huge batches without queries succeed at once");
     alarm(20);
-    for (size_t i = 0; i < COUNT(sizes); i++) {
+    for (size_t i = 0; i < COUNT(huge_batches); i++) {
         size_t bytes = 1;
         heed_mha_args m = good_mha();
-        m.batch = sizes[i];
+        m.batch = huge_batches[i];
         m.seq_q = 0;
         expect(HEED_OK, heed_mha(NULL, &model.layer.attention, &m, NULL), "heed_mha, cross-attention");
         expect(HEED_OK, heed_mha_workspace(NULL, &model.layer.attention, &m, &bytes), "heed_mha_workspace");
@@ -1876,7 +1876,7 @@ static void test_huge_batches_of_nothing(void)
         m.memory = NULL;
         expect(HEED_OK, heed_mha(NULL, &model.layer.attention, &m, NULL), "heed_mha");
         heed_encoder_args e = HEED_ENCODER_ARGS_INIT;
-        e.batch = sizes[i];
+        e.batch = huge_batches[i];
         expect(HEED_OK, heed_encoder(NULL, 1, &model.layer.layer, &e, NULL), "heed_encoder");
     }
     alarm(0);
