@@ -80,9 +80,11 @@ static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const u
     if (m <= tallest)
         return 1;
     size_t tiles = m / mr + (m % mr != 0);
-    size_t higher = tiles > 1 ? m / (tiles - 1) + (m % (tiles - 1) != 0) : 0;
-    bool low = m / tiles + 1 < mr;
-    return low && higher <= tallest && higher > 0 && tile_cols[higher - 1] == tile_cols[mr - 1] ? tiles - 1 : tiles;
+    bool low = m < (mr - 1) * tiles;
+    if (!low || tiles == 1)
+        return tiles;
+    size_t higher = m / (tiles - 1) + (m % (tiles - 1) != 0);
+    return higher <= tallest && tile_cols[higher - 1] == tile_cols[mr - 1] ? tiles - 1 : tiles;
 }
 
 static inline struct heed_panels heed_panels_packed(const float *data, size_t k)

@@ -699,8 +699,9 @@ static const struct {
 
 static void sweep_row_kernel(size_t index)
 {
-    static const size_t edges[] = {255,  256,  257,  511,  513,  768,  769,  1000, 1535, 1536,
-                                   1537, 3072, 3073, 4095, 4096, 4097, 8191, 8192, 8193, 9000};
+    /* 2060, 3572 and 3588: LayerNorm with scale and shift, neither in order nor with a residual */
+    static const size_t edges[] = {255,  256,  257,  511,  513,  768,  769,  1000, 1535, 1536, 1537, 2060,
+                                   3072, 3073, 3572, 3588, 4095, 4096, 4097, 8191, 8192, 8193, 9000};
     static const size_t batched[] = {1, 2, 15, 16, 32, 47, 50, 65, 100, 128, 192};
     for (size_t cols = 1; cols <= sweep_end(); cols++) {
         for (size_t rows = 0; rows <= ROWS_AT_MOST; rows++)
