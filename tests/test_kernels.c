@@ -521,30 +521,29 @@ static void run_rmsnorm(const struct heed_kernels *kernels, const struct row_cas
     kernels->rmsnorm(&task);
 }
 
-/* The first half of the columns is normalised, the sum goes to the second one, and mean and inverse to the
- * first row of dst. */
+/* The first half of the columns is normalised. A sum goes behind all results, its rows further apart than theirs if
+ * there is room; means and inverses go to the first column of dst. */
 static void run_norm_outputs(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                              size_t ld)
 {
-    float moments[2][ROWS_OF_BATCHES];
+    float mean[ROWS_OF_BATCHES] = {0.0f}, inverse[ROWS_OF_BATCHES] = {0.0f}, root[ROWS_OF_BATCHES] = {0.0f};
     struct row_case half = *r;
     half.cols = r->cols / 2;
     if (half.cols == 0 || r->rows == 0 || r->in_place)
         return;
     struct heed_norm_task task = norm_task(&half, src, dst, ld);
     if (task.residual) {
-        task.sum = dst + half.cols;
-        task.ld_sum = ld;
+        task.ldy = half.cols;
+        task.sum = dst + r->rows * half.cols;
+        task.ld_sum = half.cols + (ld > 2 * half.cols ? 1 : 0);
     }
-    task.mean = moments[0];
-    task.inverse = moments[1];
+    task.mean = mean;
+    task.inverse = inverse;
     kernels->layernorm(&task);
-    for (size_t i = 0; i < r->rows; i++)
-        dst[i * ld] = moments[0][i] + 3.0f * moments[1][i];
-    task.y = dst;
+    task.inverse = root;
     kernels->rmsnorm(&task);
     for (size_t i = 0; i < r->rows; i++)
-        dst[i * ld] = moments[1][i];
+        dst[i * ld] = mean[i] + 3.0f * inverse[i] + 5.0f * root[i];
 }
 
 static void run_l2_normalize(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
