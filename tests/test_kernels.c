@@ -117,7 +117,7 @@ static void check_gemm(const struct gemm_case *g)
 {
     size_t lda = g->k + g->lda_gap, ldc = g->n + g->ldc_gap, padded = (g->n + 15) / 16 * 16;
     int in_place = g->kind % 3 == 0; /* b row-major rather than packed */
-    int copied = in_place && g->k <= 1024 && g->kind % 2 == 0;
+    int copied = in_place && g->k <= 1024 && (g->kind % 2 == 0 || g->kind % EPILOGUES > 4);
     size_t b_cols = copied ? g->n : padded, b_row = padded + (g->kind % 4 == 0 ? 0 : 5);
     struct heed_panels b = in_place ? heed_panels_in_place(NULL, b_row) : heed_panels_packed(NULL, g->k);
     const float *a = g->align_a ? t.a.begin + g->align_a : arena_place(&t.a, span(g->m, g->k, lda), g->at_end);
