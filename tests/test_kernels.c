@@ -202,7 +202,8 @@ static void sweep_gemm_sizes(void)
 }
 
 /* With something to ask for, by rows and by lines, from few tiles and from many, within a panel and from one to the
- * next; at last a c that is large enough to be claimed, by tiles of one height and of two. */
+ * next; at last a c that is large enough to be claimed, by tiles of one height and of two: none of these kinds names b
+ * near. */
 static void sweep_gemm_ahead(void)
 {
     size_t width = t.table->tile_cols[t.table->mr - 1], kind = 0;
@@ -217,7 +218,7 @@ static void sweep_gemm_ahead(void)
                                            .beyond = kind % 4 * 5,
                                            .ahead = true});
     for (size_t beyond = 0; beyond < step(8, 4); beyond += 3, kind++)
-        check_gemm(&(struct gemm_case){80 - kind % 2, 830, 194 + beyond, 1, 1, 0, 0, 1, (unsigned)(3 * kind + 1),
+        check_gemm(&(struct gemm_case){80 - kind % 2, 830, 194 + beyond, 1, 1, 0, 0, 1, (unsigned)(10 * kind + 1),
                                        beyond, true});
 }
 
