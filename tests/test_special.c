@@ -145,6 +145,27 @@ static void test_masked_softmax(const struct heed_kernels *table)
     end();
 }
 
+/* The same by several threads, of which some have nothing but masked columns. */
+static void check_long_row_of_nan(const struct heed_kernels *table)
+{
+    enum { LONG = 40000 };
+    heed_context *threads = context_on(table, 4);
+    float *x = buffer(LONG, 1), *y = buffer(LONG, 2);
+    unsigned char *boolean = (unsigned char *)buffer(LONG, 0);
+    heed_softmax_options options = HEED_SOFTMAX_OPTIONS_INIT;
+    for (size_t i = 0; i < LONG; i++) {
+        boolean[i] = i >= LONG / 2;
+        x[i] = boolean[i] ? -INFINITY : 1.0f;
+    }
+    options.mask = (heed_mask){boolean, HEED_MASK_BOOLEAN, 0, 0, LONG};
+    CHECK(heed_masked_softmax(threads, 1, LONG, x, LONG, &options, y, LONG) == HEED_OK);
+    check_row(ROW_NAN, LONG, y, "masked softmax", "-inf, masked before", LONG / 2);
+    CHECK(heed_log_softmax(threads, 1, LONG, x, LONG, &options, y, LONG) == HEED_OK);
+    check_row(ROW_NAN, LONG, y, "masked log softmax", "-inf, masked before", LONG / 2);
+    heed_context_destroy(threads);
+    release_all();
+}
+
 /* What an element that is not masked makes NaN is the whole row, the masked half too. */
 static void test_masked_rows_of_nan(const struct heed_kernels *table)
 {
@@ -172,6 +193,7 @@ static void test_masked_rows_of_nan(const struct heed_kernels *table)
                     check_row(ROW_NAN, n, y, "masked log softmax", special_names[special], position);
                 }
             }
+    check_long_row_of_nan(table);
     end();
 }
 
