@@ -977,6 +977,28 @@ static void test_scores(const struct heed_kernels *table)
             check_scores(keys, j);
     for (size_t c = 6; c < COUNT(key_counts); c += key_count_step()) {
         size_t keys = key_counts[c];
+/* The first of several blocks has nothing but scores of -inf: it adds nothing to the others, in whichever order they
+ * come from memory, and where those are masked it has shown the row a key. */
+static void check_block_of_minus_inf(void)
+{
+    const size_t in_order = context->in_order, orders[] = {HEED_CPU_ANY_ORDER, 0};
+    for (size_t i = 0; i < COUNT(orders); i++) {
+        context->in_order = orders[i];
+        set_scores(1025, 0.5f);
+        for (size_t j = 0; j < 256; j++)
+            at.k[j * DIM] = -INFINITY;
+        at.args.map.data = NULL;
+        attend();
+        check_row(ROW_FINITE, VALUES, at.out, "attention", "first block -inf, in order from bytes", orders[i]);
+        for (size_t j = 0; j < 1025; j++)
+            at.boolean[j] = j < 256;
+        at.args.mask = (heed_mask){at.boolean, HEED_MASK_BOOLEAN, 0, 0, 0};
+        attend();
+        check_row(ROW_NAN, VALUES, at.out, "attention", "first block -inf, others masked", orders[i]);
+    }
+    context->in_order = in_order;
+}
+
         check_scores(keys, 0);
         check_scores(keys, keys - 1);
         check_scores(keys, 254);
@@ -1001,6 +1023,7 @@ static void test_sinks(const struct heed_kernels *table)
     float sink = 1.5f, sum[4];
     size_t none = 0;
     seed(93);
+    check_block_of_minus_inf();
     begin("%s attention with sinks, and log-sum-exp, at the edges", table->name);
     prepare(4, 300);
     attend_and_keep();
