@@ -1054,6 +1054,10 @@ static void test_sinks(const struct heed_kernels *table)
     attend();
     check_row(ROW_NAN, VALUES, at.out, "attention", "all scores -inf", 0);
     CHECK(sum[0] == -INFINITY);
+    sink = -0x1.fffffep127f;
+    check_zero_rows(4, "the least sink");
+    check_row(ROW_FINITE, 4, sum, "log-sum-exp", "the least sink", 0);
+    sink = 1.5f;
     at.args.sinks = &sink;
     check_zero_rows(1, "scores of -inf beside a sink");
     set_scores(7, 0.5f);
