@@ -594,13 +594,14 @@ static void test_matmul_scalars(const struct heed_kernels *table)
 
 /* ---- attention ---- */
 
-enum { MOST_KEYS = 1030, MOST_QUERIES = 9, DIM = 5, VALUES = 18 };
+/* More queries than a tile has rows, and values of three panels. */
+enum { MOST_KEYS = 1030, MOST_QUERIES = 9, SEVERAL_TILES = 30, DIM = 5, VALUES = 40 };
 
 struct attention {
-    float q[MOST_QUERIES * DIM], k[MOST_KEYS * DIM], v[MOST_KEYS * VALUES], out[MOST_QUERIES * VALUES];
-    float want[MOST_QUERIES * VALUES], map[MOST_QUERIES * MOST_KEYS], want_map[MOST_QUERIES * MOST_KEYS];
-    float additive[MOST_QUERIES * MOST_KEYS];
-    unsigned char boolean[MOST_QUERIES * MOST_KEYS];
+    float q[SEVERAL_TILES * DIM], k[MOST_KEYS * DIM], v[MOST_KEYS * VALUES], out[SEVERAL_TILES * VALUES];
+    float want[SEVERAL_TILES * VALUES], map[SEVERAL_TILES * MOST_KEYS], want_map[SEVERAL_TILES * MOST_KEYS];
+    float additive[SEVERAL_TILES * MOST_KEYS];
+    unsigned char boolean[SEVERAL_TILES * MOST_KEYS];
     size_t length;
     heed_attention_args args;
 };
@@ -808,18 +809,24 @@ static void check_masked(size_t queries, size_t keys, size_t pattern, int boolea
         }
 }
 
-/* Row 0 masks key j, which is NaN; the other rows see it. */
-static void check_mask_of_one_row(size_t keys, size_t j)
+/* One row masks key j, all of which is NaN, or only value d; the other rows see it. */
+static void check_mask_of_one_row(size_t rows, size_t row, size_t keys, size_t j, size_t d)
 {
-    prepare(3, keys);
-    memset(at.boolean, 1, 3 * keys);
-    at.boolean[j] = 0;
+    prepare(rows, keys);
+    memset(at.boolean, 1, rows * keys);
+    at.boolean[row * keys + j] = 0;
     at.args.mask = (heed_mask){at.boolean, HEED_MASK_BOOLEAN, 0, 0, keys};
     attend_and_keep();
-    spoil_key(j, 0);
+    if (d < VALUES)
+        at.v[j * VALUES + d] = NAN;
+    else
+        spoil_key(j, 0);
     attend();
-    check_same(1, VALUES, at.out, VALUES, at.want, VALUES, "row that masks the NaN key");
-    check_row(ROW_NAN, 2 * VALUES, at.out + VALUES, "rows that see", "NaN key", j);
+    check_same(1, VALUES, at.out + row * VALUES, VALUES, at.want + row * VALUES, VALUES, "row that masks the NaN key");
+    for (size_t i = 0; i < rows; i++)
+        if (i != row)
+            check_row(ROW_NAN, d < VALUES ? 1 : VALUES, at.out + i * VALUES + d % VALUES, "row that sees", "NaN key",
+                      j);
 }
 
 static void test_masks(const struct heed_kernels *table)
@@ -832,9 +839,11 @@ static void test_masks(const struct heed_kernels *table)
                 check_masked(1, key_counts[c], pattern, boolean);
                 check_masked(7, key_counts[c], pattern, boolean);
             }
-        check_mask_of_one_row(key_counts[c], 0);
-        check_mask_of_one_row(key_counts[c], key_counts[c] - 1);
-        check_mask_of_one_row(key_counts[c], key_counts[c] / 2);
+        check_mask_of_one_row(3, 0, key_counts[c], 0, VALUES);
+        check_mask_of_one_row(3, 0, key_counts[c], key_counts[c] - 1, VALUES);
+        check_mask_of_one_row(3, 0, key_counts[c], key_counts[c] / 2, VALUES);
+        check_mask_of_one_row(3, 0, key_counts[c], key_counts[c] / 2, VALUES / 2);
+        check_mask_of_one_row(SEVERAL_TILES, SEVERAL_TILES - 1, key_counts[c], key_counts[c] / 2, VALUES);
     }
     end();
 }
@@ -968,15 +977,6 @@ static void check_scores(size_t keys, size_t j)
     }
 }
 
-static void test_scores(const struct heed_kernels *table)
-{
-    seed(12);
-    begin("%s attention to NaN and infinite scores", table->name);
-    for (size_t keys = 1; keys <= longest(); keys++)
-        for (size_t j = 0; j < keys; j++)
-            check_scores(keys, j);
-    for (size_t c = 6; c < COUNT(key_counts); c += key_count_step()) {
-        size_t keys = key_counts[c];
 /* The first of several blocks has nothing but scores of -inf: it adds nothing to the others, in whichever order they
  * come from memory, and where those are masked it has shown the row a key. */
 static void check_block_of_minus_inf(void)
@@ -999,6 +999,15 @@ static void check_block_of_minus_inf(void)
     context->in_order = in_order;
 }
 
+static void test_scores(const struct heed_kernels *table)
+{
+    seed(12);
+    begin("%s attention to NaN and infinite scores", table->name);
+    for (size_t keys = 1; keys <= longest(); keys++)
+        for (size_t j = 0; j < keys; j++)
+            check_scores(keys, j);
+    for (size_t c = 6; c < COUNT(key_counts); c += key_count_step()) {
+        size_t keys = key_counts[c];
         check_scores(keys, 0);
         check_scores(keys, keys - 1);
         check_scores(keys, 254);
@@ -1014,6 +1023,7 @@ static void check_block_of_minus_inf(void)
         attend();
         check_row(ROW_FINITE, VALUES, at.out, "attention", "all scores -1e30", 0);
     }
+    check_block_of_minus_inf();
     end();
 }
 
@@ -1023,7 +1033,6 @@ static void test_sinks(const struct heed_kernels *table)
     float sink = 1.5f, sum[4];
     size_t none = 0;
     seed(93);
-    check_block_of_minus_inf();
     begin("%s attention with sinks, and log-sum-exp, at the edges", table->name);
     prepare(4, 300);
     attend_and_keep();
@@ -1045,6 +1054,10 @@ static void test_sinks(const struct heed_kernels *table)
     check_zero_rows(4, "a sink alone");
     for (size_t i = 0; i < 4; i++)
         check_bound((double)sum[i], 1.5, 1e-6, "log-sum-exp of a sink", i);
+    sink = -0x1.fffffep127f;
+    check_zero_rows(4, "the least sink");
+    check_row(ROW_FINITE, 4, sum, "log-sum-exp", "the least sink", 0);
+    sink = 1.5f;
     at.args.sinks = NULL;
     check_zero_rows(4, "nothing at all");
     for (size_t i = 0; i < 4; i++)
@@ -1054,10 +1067,6 @@ static void test_sinks(const struct heed_kernels *table)
     attend();
     check_row(ROW_NAN, VALUES, at.out, "attention", "all scores -inf", 0);
     CHECK(sum[0] == -INFINITY);
-    sink = -0x1.fffffep127f;
-    check_zero_rows(4, "the least sink");
-    check_row(ROW_FINITE, 4, sum, "log-sum-exp", "the least sink", 0);
-    sink = 1.5f;
     at.args.sinks = &sink;
     check_zero_rows(1, "scores of -inf beside a sink");
     set_scores(7, 0.5f);
