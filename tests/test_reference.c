@@ -109,11 +109,14 @@ static void check_masked_softmax(size_t n, enum pattern pattern, unsigned varian
     for (size_t i = 0; i < ROWS; i++)
         fill_row(pattern, n, x + i * n);
     options.scale = scales[variant % COUNT(scales)];
+    size_t by_head = variant % COUNT(scales) == 1 ? n : 0, by_batch = variant % COUNT(scales) == 2 ? n : 0;
+    options.mask_rows = by_head + by_batch ? 1 : 0;
+    options.mask_heads = by_head ? ROWS : 0;
     if (variant % 4 == 1) {
-        options.mask = (heed_mask){additive, HEED_MASK_ADDITIVE, 0, 0, n};
+        options.mask = (heed_mask){additive, HEED_MASK_ADDITIVE, by_batch, by_head, n};
         mask.additive = additive;
     } else if (variant % 4 == 2) {
-        options.mask = (heed_mask){boolean, HEED_MASK_BOOLEAN, 0, 0, n};
+        options.mask = (heed_mask){boolean, HEED_MASK_BOOLEAN, by_batch, by_head, n};
         mask.boolean = boolean;
     }
     CHECK(heed_masked_softmax(context, ROWS, n, x, n, &options, y, n) == HEED_OK);
