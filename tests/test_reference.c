@@ -414,7 +414,7 @@ static void test_embed_layernorm(const struct heed_kernels *table)
 {
     enum { ROWS = 11, COLS = 67, TOKENS = 9, TABLES = 2 };
     float *rows[TABLES], *y = buffer(TOKENS * COLS, 3), *want = buffer(TOKENS * COLS, 0),
-                         *sum = buffer(TOKENS * COLS, 1);
+                         *sum = buffer(TOKENS * (COLS + 1), 1);
     float *scale = buffer(COLS, 2), *shift = buffer(COLS, 5), moments[2][2][TOKENS];
     int32_t ids[TOKENS];
     const size_t offsets[] = {0, 4, 4, TOKENS};
@@ -438,9 +438,9 @@ static void test_embed_layernorm(const struct heed_kernels *table)
         o.inverse_deviation = moments[0][1];
         CHECK(heed_embed(context, TOKENS, cols, TABLES, tables, 3, offsets, want, cols) == HEED_OK);
         o.sum = sum;
-        o.ld_sum = COLS;
+        o.ld_sum = COLS + 1;
         CHECK(heed_embed_layernorm(context, TOKENS, cols, TABLES, tables, 3, offsets, &o, y, COLS) == HEED_OK);
-        check_same(TOKENS, cols, sum, COLS, want, cols, "sum");
+        check_same(TOKENS, cols, sum, COLS + 1, want, cols, "sum");
         o.sum = NULL;
         o.mean = moments[1][0];
         o.inverse_deviation = moments[1][1];
