@@ -352,7 +352,7 @@ static void test_l2_and_pool(const struct heed_kernels *table)
     for (size_t l = 0; l < row_lengths(); l++)
         for (int p = ROW_GAUSSIAN; p <= ROW_ALTERNATING; p++) {
             size_t n = row_length(l);
-            float eps = p % 2 ? 0.0f : 1e-12f;
+            float eps = l % 4 == 3 ? 1000.0f : p % 2 ? 0.0f : 1e-12f;
             fill_row((enum pattern)p, n, x);
             CHECK(heed_l2_normalize(context, 1, n, eps, x, n, y, n) == HEED_OK);
             check_inexact(1, n, y, n, reference_l2(1, n, eps, x, n), "l2", &worst);
