@@ -670,7 +670,7 @@ static const struct attention_case attention_cases[] = {
 
 static const void *random_mask(const struct attention_case *a)
 {
-    size_t n = a->heads * a->seq_q * a->seq_kv;
+    size_t n = a->batch * a->heads * a->seq_q * a->seq_kv;
     float *x = buffer(n, 0);
     if (a->mask == HEED_MASK_BOOLEAN) {
         unsigned char *boolean = (unsigned char *)x;
@@ -683,7 +683,7 @@ static const void *random_mask(const struct attention_case *a)
     return x;
 }
 
-/* Head-major tensors in buffers that release_all frees; the mask is broadcast over the batch. */
+/* Head-major tensors in buffers that release_all frees; each sequence has its mask. */
 static heed_attention_args random_attention(const struct attention_case *a)
 {
     heed_attention_args args = HEED_ATTENTION_ARGS_INIT;
@@ -710,7 +710,7 @@ static heed_attention_args random_attention(const struct attention_case *a)
             (heed_heads_out){buffer(a->batch * a->heads * map_size, 5), a->heads * map_size, map_size, a->seq_kv};
     args.causal = a->causal;
     if (a->mask != HEED_MASK_NONE)
-        args.mask = (heed_mask){random_mask(a), a->mask, 0, map_size, a->seq_kv};
+        args.mask = (heed_mask){random_mask(a), a->mask, a->heads * map_size, map_size, a->seq_kv};
     args.window_left = a->left ? a->left - 1 : HEED_UNBOUNDED;
     args.window_right = a->right ? a->right - 1 : HEED_UNBOUNDED;
     args.softcap = a->softcap;
