@@ -93,7 +93,7 @@ static void test_softmax(const struct heed_kernels *table)
     finish_line("softmax", table->name, worst);
 }
 
-/* Scales and masks in turn; rows wholly masked come out as zeros or -inf. */
+/* Scales and masks in turn, whose rows are rows, heads or sequences; rows wholly masked come out as zeros or -inf. */
 static void check_masked_softmax(size_t n, enum pattern pattern, unsigned variant, double *worst)
 {
     enum { ROWS = 2 };
@@ -999,6 +999,23 @@ static void test_rotary_tables(void)
     finish_line("rotary tables", "all tables", worst);
 }
 
+/* From 1 turn to 32 over the context; pairs that turn less or more often may be none or all of them. */
+static void check_yarn(size_t dims, double base, size_t length)
+{
+    double pi = acos(-1.0), factors[64], magnitude, last = (double)(dims - 1);
+    CHECK(heed_rotary_yarn(dims, base, 16.0, 32.0, 1.0, length, factors, &magnitude) == HEED_OK);
+    check_bound(magnitude, 0.1 * log(16.0) + 1.0, 0x1p-50 * magnitude, "magnitude", 0);
+    double low = floor((double)dims * log((double)length / (32.0 * 2.0 * pi)) / (2.0 * log(base)));
+    double high = ceil((double)dims * log((double)length / (2.0 * pi)) / (2.0 * log(base)));
+    low = fmin(last, fmax(0.0, low));
+    high = fmin(last, fmax(0.0, high));
+    high += low == high ? 0.001 : 0.0;
+    for (size_t j = 0; j < dims / 2; j++) {
+        double ramp = fmin(1.0, fmax(0.0, ((double)j - low) / (high - low)));
+        check_bound(factors[j], ramp / 16.0 + 1.0 - ramp, 0x1p-50, "yarn", j);
+    }
+}
+
 /* The formulas as their authors write them. */
 static void test_rotary_scalings(void)
 {
@@ -1012,14 +1029,10 @@ static void test_rotary_scalings(void)
         double want = wavelength < 8192.0 / 4.0 ? 1.0 : wavelength > 8192.0 ? 0.125 : (1.0 - smooth) / 8.0 + smooth;
         check_bound(factors[j], want, bound, "llama 3", j);
     }
-    CHECK(heed_rotary_yarn(DIMS, 10000.0, 16.0, 32.0, 1.0, 4096, factors, &magnitude) == HEED_OK);
-    check_bound(magnitude, 0.1 * log(16.0) + 1.0, 0x1p-50 * magnitude, "magnitude", 0);
-    double low = floor(DIMS * log(4096.0 / (32.0 * 2.0 * pi)) / (2.0 * log(10000.0)));
-    double high = ceil(DIMS * log(4096.0 / (2.0 * pi)) / (2.0 * log(10000.0)));
-    for (size_t j = 0; j < DIMS / 2; j++) {
-        double ramp = fmin(1.0, fmax(0.0, ((double)j - low) / (high - low)));
-        check_bound(factors[j], ramp / 16.0 + 1.0 - ramp, 0x1p-50, "yarn", j);
-    }
+    check_yarn(128, 10000.0, 4096);
+    check_yarn(128, 10000.0, 100);
+    check_yarn(8, 10000.0, 1);
+    check_yarn(8, 10.0, (size_t)1 << 31);
     CHECK(heed_rotary_yarn(0, 10000.0, 16.0, 32.0, 1.0, 4096, NULL, &magnitude) == HEED_OK);
     CHECK(heed_rotary_yarn(8, 10000.0, 1.0, 0x1p100, 0x1p-100, 1, factors, &magnitude) == HEED_OK && magnitude == 1.0);
     end();
