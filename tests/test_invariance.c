@@ -1100,29 +1100,27 @@ static const float *layer_by_parts(const heed_context *context, const heed_encod
     return normalize(context, y, l->norm2_scale, l->norm2_shift, l->eps);
 }
 
-/* k is long enough to be cut, and the residual lies where the sums of its parts would. */
-static void test_residual_in_place(const heed_context *context)
+static void check_residual_in_place(const heed_context *context, size_t rows, size_t in, size_t out)
 {
-    enum { DEEP = 1700, LONG_ROWS = 40, NARROW = 19 };
-    float *x = buffer(LONG_ROWS * DEEP, 1), *w = buffer(DEEP * NARROW, 2), *bias = buffer(NARROW, 1);
-    float *r = buffer(LONG_ROWS * NARROW, 2), *y = buffer(LONG_ROWS * NARROW, 3);
-    fill_uniform(x, LONG_ROWS * DEEP, -1.0f, 1.0f);
-    fill_uniform(w, DEEP * NARROW, -1.0f, 1.0f);
-    fill_uniform(bias, NARROW, -1.0f, 1.0f);
-    fill_uniform(r, LONG_ROWS * NARROW, -1.0f, 1.0f);
-    const heed_weights *kinds[] = {packed(DEEP, NARROW, w), packed_pair(DEEP, NARROW, w, w)};
+    float *x = buffer(rows * in, 1), *w = buffer(in * out, 2), *bias = buffer(out, 1);
+    float *r = buffer(rows * out, 2), *y = buffer(rows * out, 3);
+    fill_uniform(x, rows * in, -1.0f, 1.0f);
+    fill_uniform(w, in * out, -1.0f, 1.0f);
+    fill_uniform(bias, out, -1.0f, 1.0f);
+    fill_uniform(r, rows * out, -1.0f, 1.0f);
+    const heed_weights *kinds[] = {packed(in, out, w), packed_pair(in, out, w, w)};
     for (int kind = 0; kind < 4; kind++) {
         heed_linear_options o = HEED_LINEAR_OPTIONS_INIT;
         o.bias = kind & 1 ? bias : NULL;
         o.activation = kind & 1 ? HEED_ACTIVATION_GELU_ERF : HEED_ACTIVATION_NONE;
         o.residual = r;
-        o.ld_residual = NARROW;
-        ok(heed_linear(context, LONG_ROWS, x, DEEP, kinds[kind / 2], &o, y, NARROW), "linear");
-        float *in_place = buffer(LONG_ROWS * NARROW, 2);
-        memcpy(in_place, r, LONG_ROWS * NARROW * sizeof *r);
+        o.ld_residual = out;
+        ok(heed_linear(context, rows, x, in, kinds[kind / 2], &o, y, out), "linear");
+        float *in_place = buffer(rows * out, 2);
+        memcpy(in_place, r, rows * out * sizeof *r);
         o.residual = in_place;
-        ok(heed_linear(context, LONG_ROWS, x, DEEP, kinds[kind / 2], &o, in_place, NARROW), "linear over its residual");
-        check_same(LONG_ROWS, NARROW, in_place, NARROW, y, NARROW, "residual in place");
+        ok(heed_linear(context, rows, x, in, kinds[kind / 2], &o, in_place, out), "linear over its residual");
+        check_same(rows, out, in_place, out, y, out, "residual in place");
     }
 }
 
@@ -1141,6 +1139,14 @@ static void run_on_last(void *host, size_t n_tasks, void (*task)(void *arg, size
 
 static void test_last_worker(const struct heed_kernels *table)
 {
+/* k is long enough to be cut, or a single row so wide that c might hold its sums, and the residual lies where they
+ * would. */
+static void test_residual_in_place(const heed_context *context)
+{
+    check_residual_in_place(context, 40, 1700, 19);
+    check_residual_in_place(context, 1, 50, 1000);
+}
+
     enum { N = 512, DEPTH = 600 };
     struct last_worker last = {.threads = 9};
     heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
