@@ -101,29 +101,42 @@ static void run_long_linear(const struct setting *s, float *out)
 {
     const struct setting dense = {s->context, s->offset, 0, 0, 0};
     float *x = matrix(s, TILE_ROWS, TILE_INNER, 4), *w = matrix(&dense, TILE_INNER, TILE_COLS, 5);
-    float *y = matrix(s, TILE_ROWS, TILE_COLS, 7);
+    float *y = matrix(s, TILE_ROWS, TILE_COLS, 7), *r = matrix(s, TILE_ROWS, TILE_COLS, 6);
     heed_linear_options options = HEED_LINEAR_OPTIONS_INIT;
     options.bias = matrix(&dense, 1, TILE_COLS, 8);
     options.activation = HEED_ACTIVATION_GELU_TANH;
+    options.residual = r + s->first * (TILE_COLS + s->gap);
+    options.ld_residual = TILE_COLS + s->gap;
     ok(heed_linear(s->context, s->units, x + s->first * (TILE_INNER + s->gap), TILE_INNER + s->gap,
                    packed(TILE_INNER, TILE_COLS, w), &options, y, TILE_COLS + s->gap),
        "linear of long rows");
     copy_out(s, s->units, TILE_COLS, y, out);
 }
 
-static void run_gated_linear(const struct setting *s, float *out)
+static void gated_linear_of(const struct setting *s, size_t rows, size_t inner, size_t cols, float *out)
 {
     const struct setting dense = {s->context, s->offset, 0, 0, 0};
-    float *x = matrix(s, ROWS, INNER, 4), *gate = matrix(&dense, INNER, COLS, 5), *up = matrix(&dense, INNER, COLS, 6);
-    float *y = matrix(s, ROWS, COLS, 7);
+    float *x = matrix(s, rows, inner, 4), *gate = matrix(&dense, inner, cols, 5), *up = matrix(&dense, inner, cols, 6);
+    float *y = matrix(s, rows, cols, 7);
     heed_linear_options options = HEED_LINEAR_OPTIONS_INIT;
-    options.bias = matrix(&dense, 1, COLS, 8);
-    options.up_bias = matrix(&dense, 1, COLS, 9);
+    options.bias = matrix(&dense, 1, cols, 8);
+    options.up_bias = matrix(&dense, 1, cols, 9);
     options.activation = HEED_ACTIVATION_SILU;
-    ok(heed_linear(s->context, s->units, x + s->first * (INNER + s->gap), INNER + s->gap,
-                   packed_pair(INNER, COLS, gate, up), &options, y, COLS + s->gap),
+    ok(heed_linear(s->context, s->units, x + s->first * (inner + s->gap), inner + s->gap,
+                   packed_pair(inner, cols, gate, up), &options, y, cols + s->gap),
        "gated linear");
-    copy_out(s, s->units, COLS, y, out);
+    copy_out(s, s->units, cols, y, out);
+}
+
+static void run_gated_linear(const struct setting *s, float *out)
+{
+    gated_linear_of(s, ROWS, INNER, COLS, out);
+}
+
+/* So few that workers share columns. */
+static void run_short_gated_linear(const struct setting *s, float *out)
+{
+    gated_linear_of(s, TILE_ROWS, LONG_INNER, TILE_COLS, out);
 }
 
 static void softmax_of(const struct setting *s, size_t rows, size_t cols, float *out)
@@ -164,7 +177,11 @@ static void run_long_softmax(const struct setting *s, float *out)
     heed_softmax_options options = HEED_SOFTMAX_OPTIONS_INIT;
     for (size_t i = 0; i < SHARED_COLS; i += 3)
         mask[i] = -INFINITY;
+    x[SHARED_COLS - 1] = x[ld + 1] = 5.0f;
     options.mask = (heed_mask){mask, HEED_MASK_ADDITIVE, 0, 0, 0};
+    x += s->first * ld;
+    ok(heed_masked_softmax(s->context, s->units, SHARED_COLS, x, ld, &options, y, ld), "softmax of long rows");
+    ok(heed_log_softmax(s->context, s->units, SHARED_COLS, x, ld, NULL, z, ld), "log softmax of long rows");
     for (size_t r = 0; r < s->units; r++)
         for (size_t i = 0; i < SHARED_COLS; i++)
             out[r * SHARED_COLS + i] = i % 2 ? z[r * ld + i] : y[r * ld + i];
@@ -174,11 +191,7 @@ static void log_softmax_of(const struct setting *s, size_t rows, size_t cols, fl
 {
     float *x = matrix(s, rows, cols, 81);
     size_t ld = cols + s->gap;
-    x[SHARED_COLS - 1] = x[ld + 1] = 5.0f;
     x += s->first * ld;
-    x += s->first * ld;
-    ok(heed_masked_softmax(s->context, s->units, SHARED_COLS, x, ld, &options, y, ld), "softmax of long rows");
-    ok(heed_log_softmax(s->context, s->units, SHARED_COLS, x, ld, NULL, z, ld), "log softmax of long rows");
     ok(heed_log_softmax(s->context, s->units, cols, x, ld, NULL, x, ld), "log softmax");
     copy_out(s, s->units, cols, x, out);
 }
@@ -572,6 +585,7 @@ static const struct invariant {
     {"linear", run_linear, ROWS, COLS, NULL},
     {"linear of long rows", run_long_linear, TILE_ROWS, TILE_COLS, NULL},
     {"gated linear", run_gated_linear, ROWS, COLS, NULL},
+    {"gated linear of few rows", run_short_gated_linear, TILE_ROWS, TILE_COLS, NULL},
     {"softmax", run_softmax, ROWS, WIDE, NULL},
     {"softmax of short rows", run_short_softmax, SHORT_ROWS, SHORT, NULL},
     {"masked softmax", run_masked_softmax, ROWS, WIDE, NULL},
@@ -1125,6 +1139,14 @@ static void check_residual_in_place(const heed_context *context, size_t rows, si
     }
 }
 
+/* k is long enough to be cut, or a single row so wide that c might hold its sums, and the residual lies where they
+ * would. */
+static void test_residual_in_place(const heed_context *context)
+{
+    check_residual_in_place(context, 40, 1700, 19);
+    check_residual_in_place(context, 1, 50, 1000);
+}
+
 /* A host's pool that runs every task on its last worker. */
 struct last_worker {
     size_t threads, runs;
@@ -1140,14 +1162,6 @@ static void run_on_last(void *host, size_t n_tasks, void (*task)(void *arg, size
 
 static void test_last_worker(const struct heed_kernels *table)
 {
-/* k is long enough to be cut, or a single row so wide that c might hold its sums, and the residual lies where they
- * would. */
-static void test_residual_in_place(const heed_context *context)
-{
-    check_residual_in_place(context, 40, 1700, 19);
-    check_residual_in_place(context, 1, 50, 1000);
-}
-
     enum { N = 512, DEPTH = 600 };
     struct last_worker last = {.threads = 9};
     heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
