@@ -848,6 +848,9 @@ static void test_calls(void)
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_fork(paged, 1, paged, 0, 1));
     EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, 1, 0, 1, pages + 1)); /* the source's second page */
     EXPECT(HEED_ERR_OVERLAP, heed_kv_cache_fork(paged, 1, paged, 0, PAGE));
+    EXPECT(HEED_OK, heed_kv_cache_truncate(paged, 0, PAGE + 1)); /* of which it has one key */
+    EXPECT(HEED_ERR_OVERLAP, heed_kv_cache_fork(paged, 1, paged, 0, PAGE));
+    EXPECT(HEED_OK, heed_kv_cache_append(context, paged, 0, PAGE - 1, &k, &v));
     EXPECT(HEED_OK, heed_kv_cache_fork(paged, 1, paged, 0, 0));
     EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, 1, 0, 1, &other));
     EXPECT(HEED_OK, heed_kv_cache_fork(paged, 1, paged, 0, PAGE));
