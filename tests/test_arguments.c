@@ -1068,6 +1068,8 @@ static void test_rotary_table(void)
     WRONG(HEED_ERR_VALUE, p.factors[1] = (double)NAN);
     WRONG(HEED_ERR_VALUE, p.factors[2] = -(double)INFINITY);
     WRONG(HEED_ERR_VALUE, p.factors[2] = 0x1p30);
+    WRONG(HEED_ERR_VALUE, p.factors[2] = -0x1p30);
+    WRONG(HEED_ERR_VALUE, (p.positions[2] = -(1 << 30), p.o.position_scale = 4.0));
     WRONG(HEED_ERR_VALUE, (p.given_positions = NULL, p.first = SIZE_MAX));
     WRONG(HEED_ERR_VALUE, (p.given_positions = NULL, p.first = ((size_t)1 << 31) - 3));
     GOOD((p.given_positions = NULL, p.first = ((size_t)1 << 31) - 4));
