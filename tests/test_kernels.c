@@ -422,9 +422,9 @@ static struct heed_softmax_task masked_softmax_task(const struct row_case *r, co
     task.scale = 0.7f;
     task.mask_rows = 2;
     task.mask_heads = 2;
-    task.mask_row = r->cols;
     task.mask_head = 1;
     task.mask_batch = 2;
+    task.mask_row = r->cols;
     task.logarithm = variant % 2;
     if (variant / 2 == 1) {
         for (size_t i = 0; i < masked; i++)
@@ -748,7 +748,8 @@ static void sweep_row_kernel(size_t index)
 struct attention_case {
     size_t rows, keys, head_dim, value_dim;
     /* bits 0-1 causal kind, 2-3 mask kind, 4 map, 5 guard side, 6 interleaved strides, 7 window, 8 softcap, 9 slopes,
-     * sinks and log-sum-exp, 10 rows are heads of one query, 11 pages that lie in another order */
+     * sinks and log-sum-exp, 10 rows are heads of one query, 11 pages that lie in another order, and with 6 end within
+     * a block */
     unsigned options;
     float scale; /* 0: the options choose it, and what is foreseen; else that is all there can be */
 };
@@ -792,17 +793,17 @@ static void set_attention_mask(struct heed_attention_task *task, const struct at
 
 static void set_attention_pages(struct heed_attention_task *task, const struct attention_case *c, int at_end)
 {
-    enum { PAGE_KEYS = 512, PAGES = 4 };
-    static const int32_t pages[PAGES] = {2, 0, 3, 1};
-    size_t width = (c->value_dim + 15) / 16 * 16;
+    enum { PAGES = 6 };
+    static const int32_t pages[PAGES] = {2, 0, 3, 5, 4, 1};
+    size_t width = (c->value_dim + 15) / 16 * 16, page_keys = c->options & 64 ? 272 : 512;
     task->pages = pages;
-    task->page_keys = PAGE_KEYS;
-    task->page_floats = PAGE_KEYS * (c->head_dim + width);
-    if (!check_that(c->keys <= PAGES * PAGE_KEYS, "%zu keys in %d pages", c->keys, PAGES))
+    task->page_keys = page_keys;
+    task->page_floats = page_keys * (c->head_dim + width);
+    if (!check_that(c->keys <= PAGES * page_keys, "%zu keys in %d pages", c->keys, PAGES))
         return;
     const float *begin = arena_place(&t.b, PAGES * task->page_floats, at_end);
     task->k = heed_panels_packed(begin, c->head_dim);
-    task->v = heed_panels_in_place(begin + PAGE_KEYS * c->head_dim, width);
+    task->v = heed_panels_in_place(begin + page_keys * c->head_dim, width);
 }
 
 /* The blocks one by one, the last one first, and then folded: what attention gave. */
