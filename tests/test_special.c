@@ -809,13 +809,25 @@ static void check_masked(size_t queries, size_t keys, size_t pattern, int boolea
         }
 }
 
+/* Heads of one query in place of queries. */
+static void make_rows_heads(void)
+{
+    at.args.n_heads = at.args.seq_q;
+    at.args.seq_q = 1;
+    at.args.q = (heed_heads){at.q, 0, DIM, DIM};
+    at.args.out = (heed_heads_out){at.out, 0, VALUES, VALUES};
+    at.args.map = (heed_heads_out){at.map, 0, at.args.seq_kv, at.args.seq_kv};
+}
+
 /* One row masks key j, all of which is NaN, or only value d; the other rows see it. */
-static void check_mask_of_one_row(size_t rows, size_t row, size_t keys, size_t j, size_t d)
+static void check_mask_of_one_row(size_t rows, int heads, size_t row, size_t keys, size_t j, size_t d)
 {
     prepare(rows, keys);
+    if (heads)
+        make_rows_heads();
     memset(at.boolean, 1, rows * keys);
     at.boolean[row * keys + j] = 0;
-    at.args.mask = (heed_mask){at.boolean, HEED_MASK_BOOLEAN, 0, 0, keys};
+    at.args.mask = (heed_mask){at.boolean, HEED_MASK_BOOLEAN, 0, keys, keys};
     attend_and_keep();
     if (d < VALUES)
         at.v[j * VALUES + d] = NAN;
@@ -839,11 +851,12 @@ static void test_masks(const struct heed_kernels *table)
                 check_masked(1, key_counts[c], pattern, boolean);
                 check_masked(7, key_counts[c], pattern, boolean);
             }
-        check_mask_of_one_row(3, 0, key_counts[c], 0, VALUES);
-        check_mask_of_one_row(3, 0, key_counts[c], key_counts[c] - 1, VALUES);
-        check_mask_of_one_row(3, 0, key_counts[c], key_counts[c] / 2, VALUES);
-        check_mask_of_one_row(3, 0, key_counts[c], key_counts[c] / 2, VALUES / 2);
-        check_mask_of_one_row(SEVERAL_TILES, SEVERAL_TILES - 1, key_counts[c], key_counts[c] / 2, VALUES);
+        check_mask_of_one_row(3, 0, 0, key_counts[c], 0, VALUES);
+        check_mask_of_one_row(3, 0, 0, key_counts[c], key_counts[c] - 1, VALUES);
+        check_mask_of_one_row(3, 0, 0, key_counts[c], key_counts[c] / 2, VALUES);
+        check_mask_of_one_row(3, 0, 0, key_counts[c], key_counts[c] / 2, VALUES / 2);
+        check_mask_of_one_row(3, 1, 2, key_counts[c], key_counts[c] / 2, VALUES);
+        check_mask_of_one_row(SEVERAL_TILES, 0, SEVERAL_TILES - 1, key_counts[c], key_counts[c] / 2, VALUES);
     }
     end();
 }
