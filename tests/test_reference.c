@@ -879,6 +879,28 @@ static const struct layer_problem layer_problems[] = {
      .eps = 1e-5f},
 };
 
+/* The mean map has the bits of the maps' mean; without a sink or a mask the weights of a row are 1 together. */
+static void check_maps(size_t batch, size_t heads, size_t queries, size_t keys, const float *map, const float *mean,
+                       int whole)
+{
+    size_t size = queries * keys;
+    float *want = buffer(batch * size, 0);
+    for (size_t i = 0; i < batch * size; i++) {
+        const float *of_head = map + i / size * heads * size + i % size;
+        want[i] = of_head[0];
+        for (size_t h = 1; h < heads; h++)
+            want[i] += of_head[h * size];
+        want[i] *= 1.0f / (float)heads;
+    }
+    check_same(batch * queries, keys, mean, keys, want, keys, "mean map of mha");
+    for (size_t i = 0; whole && i < batch * heads * queries; i++) {
+        double sum = 0.0;
+        for (size_t j = 0; j < keys; j++)
+            sum += (double)map[i * keys + j];
+        check_bound(sum, 1.0, 1e-5, "map of mha", i);
+    }
+}
+
 static void check_ffn_and_mha(const struct layer_problem *p, const struct packed_layer *l, double *worst)
 {
     enum { BATCH = 2, TOKENS = 5, KEYS = 9 };
@@ -901,14 +923,26 @@ static void check_ffn_and_mha(const struct layer_problem *p, const struct packed
     float *slopes = buffer(p->n_heads, 1), *sinks = buffer(p->n_heads, 2);
     fill_uniform(slopes, p->n_heads, -0.5f, 0.5f);
     fill_uniform(sinks, p->n_heads, -3.0f, 3.0f);
+    const size_t size = TOKENS * KEYS;
+    const heed_mask unmasked = args.mask;
+    float *map = buffer(BATCH * p->n_heads * size, 0), *mean = buffer(BATCH * size, 1);
+    unsigned char *boolean = (unsigned char *)buffer(BATCH * p->n_heads * size, 2);
+    for (size_t i = 0; i < BATCH * p->n_heads * size; i++)
+        boolean[i] = random_below(4) != 0;
+    args.map = (heed_heads_out){map, p->n_heads * size, size, KEYS};
+    args.mean_map = (heed_heads_out){mean, size, 0, KEYS};
     for (int shaped = 0; shaped < 2; shaped++) {
         args.window_left = shaped ? 3 : HEED_UNBOUNDED;
         args.softcap = shaped ? 2.0f : 0.0f;
         args.slopes = shaped ? slopes : NULL;
         args.sinks = shaped ? sinks : NULL;
+        args.mask = unmasked;
+        if (shaped)
+            args.mask = (heed_mask){boolean, HEED_MASK_BOOLEAN, p->n_heads * size, size, KEYS};
         CHECK(heed_mha(context, &l->attention, &args, NULL) == HEED_OK);
         check_inexact(n, d, y, d, reference_mha(p, &args, exact_x, inexact_rows(BATCH * KEYS, d, memory, d), nothing),
                       "cross-attention", worst);
+        check_maps(BATCH, p->n_heads, TOKENS, KEYS, map, mean, !shaped);
     }
 }
 
