@@ -911,7 +911,7 @@ static void sweep_attention(void)
 /* Few rows by several blocks of keys, whose values are as wide as some tiles and wider. */
 static void sweep_attention_foreseen(void)
 {
-    static const size_t lengths[] = {512, 1024, 1300, 1535}, dims[] = {16, 77, 112, 128, 144};
+    static const size_t lengths[] = {512, 1024, 1300, 1535}, dims[] = {16, 40, 77, 112, 128, 144};
     unsigned options = 0;
     for (size_t rows = 1; rows <= HEED_FORESEEN_TALLEST + 1; rows++)
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
