@@ -683,7 +683,7 @@ static const void *random_mask(const struct attention_case *a)
     return x;
 }
 
-/* Head-major tensors in buffers that release_all frees; each sequence has its mask. */
+/* Head-major tensors in buffers that release_all frees, but for log-sum-exps; each sequence has its mask. */
 static heed_attention_args random_attention(const struct attention_case *a)
 {
     heed_attention_args args = HEED_ATTENTION_ARGS_INIT;
@@ -719,7 +719,7 @@ static heed_attention_args random_attention(const struct attention_case *a)
     fill_uniform(sinks, a->heads, -3.0f, 6.0f);
     args.slopes = a->slopes ? slopes : NULL;
     args.sinks = a->sinks ? sinks : NULL;
-    args.log_sum_exp = (heed_heads_out){buffer(a->batch * a->heads * a->seq_q, 6), a->heads * a->seq_q, a->seq_q, 1};
+    args.log_sum_exp = (heed_heads_out){buffer(a->batch * a->heads * a->seq_q, 6), a->heads * a->seq_q, 1, a->heads};
     return args;
 }
 
@@ -790,7 +790,12 @@ static void check_attention(const struct attention_case *a, heed_scale scale, fl
     if (a->map)
         check_inexact(rows, a->seq_kv, args.map.data, a->seq_kv, map, "map", &worst->map);
     check_mean_map(a, args, map, &worst->mean);
-    check_log_sums(rows, args.log_sum_exp.data, log_sum, &worst->log_sum);
+    float *sums = buffer(rows, 0);
+    for (size_t i = 0; i < rows; i++) {
+        size_t head = i / a->seq_q, b = head / a->heads;
+        sums[i] = args.log_sum_exp.data[(b * a->seq_q + i % a->seq_q) * a->heads + head % a->heads];
+    }
+    check_log_sums(rows, sums, log_sum, &worst->log_sum);
     reference_release();
     release_all();
 }
