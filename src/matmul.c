@@ -7,6 +7,8 @@
  */
 #include "matmul.h"
 
+#include "rows.h"
+
 /* Rows of a product that needs no plan. */
 #define SMALL_ROWS 256
 
@@ -320,11 +322,12 @@ static void run_task(void *arg, size_t index, size_t worker)
 }
 
 /* alpha = 0 or k = 0: b and a are not read. */
-static void scale_only(const struct matmul *mm)
+static void scale_rows(const void *arg, size_t first, size_t count)
 {
+    const struct matmul *mm = arg;
     struct heed_panels nothing = heed_panels_in_place(heed_nothing, 0);
     nothing.panel = 0;
-    mm->kernels->gemm(mm->m, mm->n, 0, heed_nothing, 0, &nothing, mm->c, mm->ldc, &mm->epilogue);
+    mm->kernels->gemm(count, mm->n, 0, heed_nothing, 0, &nothing, mm->c + first * mm->ldc, mm->ldc, &mm->epilogue);
 }
 
 /* Whether a small product, whose sizes multiply without overflow, is left to one thread. It then needs no workspace:
@@ -438,7 +441,7 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
         return status;
     mm->scratch = heed_scratch_take(&scratch, bytes / sizeof(float), sizeof(float));
     if (mm->k == 0)
-        scale_only(mm);
+        heed_run_rows(context, mm->m, mm->n, HEED_MOVE_WORK, scale_rows, mm);
     else
         heed_run(context, mm->cut.tasks, work_of(mm), mm->turned == HEED_AS_IT_IS ? run_task : heed_turned_task, mm);
     heed_scratch_close(&scratch);

@@ -1237,11 +1237,13 @@ static const float *stored(bool transposed, size_t rows, size_t cols, const floa
 /* Every form of a product, and one workspace for all that alpha and beta may be, gives the bits of the plain one. */
 static void check_forms(const heed_context *context, size_t m, size_t n, size_t k, size_t gap)
 {
-    float *a = buffer(m * k, 1), *b = buffer(k * n, 1), *want = buffer(m * n, 2);
+    float *a = buffer(m * k, 1), *b = buffer(k * n, 1), *want = buffer(m * n, 2), *scaled = buffer(m * n, 2);
     fill_uniform(a, m * k, -1.0f, 1.0f);
     fill_uniform(b, k * n, -1.0f, 1.0f);
     ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, m, n, k, 1.0f, a, k, b, n, 0.0f, want, n, NULL),
        "plain");
+    for (size_t i = 0; i < m * n; i++)
+        scaled[i] = -2.0f * want[i];
     for (unsigned form = 0; form < 4; form++) {
         heed_transpose ta = form & 1 ? HEED_TRANSPOSE : HEED_NO_TRANSPOSE,
                        tb = form & 2 ? HEED_TRANSPOSE : HEED_NO_TRANSPOSE;
@@ -1255,6 +1257,9 @@ static void check_forms(const heed_context *context, size_t m, size_t n, size_t 
         ok(heed_matmul(context, ta, tb, m, n, k, -1.0f, stored_a, lda, stored_b, ldb, 2.0f, c, ldc, &workspace),
            "old c");
         check_same(m, n, c, ldc, want, n, "twice less once");
+        ok(heed_matmul(context, ta, tb, m, n, k, 0.0f, stored_a, lda, stored_b, ldb, -2.0f, c, ldc, &workspace),
+           "scaled");
+        check_same(m, n, c, ldc, scaled, n, "c scaled");
     }
 }
 
@@ -1266,7 +1271,7 @@ static void test_turned(const struct heed_kernels *table)
         {1, 16, 16},    {16, 1, 16},     {1, 15, 20},    {1, 256, 512},  {2, 300, 1021}, {5, 1061, 257}, {8, 256, 512},
         {9, 300, 300},  {11, 1593, 129}, {12, 280, 260}, {23, 300, 257}, {32, 257, 256}, {33, 260, 256}, {64, 1, 16},
         {1061, 1, 300}, {300, 2, 67},    {2593, 5, 40},  {1061, 8, 300}, {300, 15, 67},  {257, 16, 129}, {1100, 31, 50},
-        {300, 32, 40},  {7, 5, 3},       {33, 24, 40},   {60, 4, 40},    {64, 3, 513}};
+        {300, 32, 40},  {7, 5, 3},       {33, 24, 40},   {60, 4, 40},    {64, 3, 513},   {300, 400, 5}};
     begin("%s every form of products of few rows or columns", table->name);
     for (size_t threads = 1; threads <= 3; threads += 2) {
         heed_context *context = context_on(table, threads);
