@@ -36,7 +36,8 @@ static void turn(struct matmul *mm)
     *mm = turned;
 }
 
-/* A row that lies as a column is a row, and the other way round. */
+/* A row that lies as a column is a row, and the other way round. So is a column of a, which as a row would be one step
+ * of all rows of c. */
 static void straighten(struct matmul *mm)
 {
     if (mm->m == 1 && mm->transpose_a && mm->lda == 1) {
@@ -47,13 +48,17 @@ static void straighten(struct matmul *mm)
         mm->transpose_b = false;
         mm->ldb = 1;
     }
+    if (mm->n == 1 && mm->k == 1 && !mm->transpose_a && mm->lda == 1) {
+        mm->transpose_a = true;
+        mm->lda = mm->m;
+    }
 }
 
 void heed_turn_vectors(struct matmul *mm)
 {
     straighten(mm);
-    bool can = mm->k >= LEAST_DEPTH && mm->kernels->few_cols > 0;
-    if (can && mm->m == 1 && mm->n >= LEAST_DEPTH && !mm->transpose_a && mm->transpose_b) {
+    bool can = mm->kernels->few_cols > 0;
+    if (can && mm->k >= LEAST_DEPTH && mm->m == 1 && mm->n >= LEAST_DEPTH && !mm->transpose_a && mm->transpose_b) {
         turn(mm); /* b as it lies by a column */
         mm->transpose_b = false;
         mm->ldb = mm->ldc = 1;
