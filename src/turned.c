@@ -9,7 +9,8 @@
 /* Few columns: rows that leave no copy of a matrix in place. */
 #define MOST_COLUMNS (HEED_COPIED_ROWS - 1)
 
-/* The least of the longer side, and of k, that are worth it, and of the longer side what is worth a task. */
+/* The least of the longer side, and of k, or of the elements of a vector, that are worth it, and of the longer side
+ * what is worth a task. */
 #define LEAST_LONG 64
 #define LEAST_DEPTH 16
 #define TASK 256
@@ -36,8 +37,7 @@ static void turn(struct matmul *mm)
     *mm = turned;
 }
 
-/* A row that lies as a column is a row, and the other way round. So is a column of a, which as a row would be one step
- * of all rows of c. */
+/* A row that lies as a column is a row, and the other way round. */
 static void straighten(struct matmul *mm)
 {
     if (mm->m == 1 && mm->transpose_a && mm->lda == 1) {
@@ -48,21 +48,28 @@ static void straighten(struct matmul *mm)
         mm->transpose_b = false;
         mm->ldb = 1;
     }
-    if (mm->n == 1 && mm->k == 1 && !mm->transpose_a && mm->lda == 1) {
-        mm->transpose_a = true;
-        mm->lda = mm->m;
-    }
+}
+
+/* Whether c is a column without gaps, and so long that it had better be a row, as which a transposed a gives it as it
+ * lies, however few steps there are. */
+static bool is_long_column(const struct matmul *mm)
+{
+    return mm->n == 1 && mm->m >= LEAST_DEPTH && mm->k > 0 && mm->ldb == 1 && mm->ldc == 1;
 }
 
 void heed_turn_vectors(struct matmul *mm)
 {
     straighten(mm);
-    bool can = mm->kernels->few_cols > 0;
+    bool can = mm->kernels->few_cols > 0, column = can && is_long_column(mm);
+    if (column && mm->k == 1 && !mm->transpose_a && mm->lda == 1) {
+        mm->transpose_a = true; /* of which such a column is a row */
+        mm->lda = mm->m;
+    }
     if (can && mm->k >= LEAST_DEPTH && mm->m == 1 && mm->n >= LEAST_DEPTH && !mm->transpose_a && mm->transpose_b) {
         turn(mm); /* b as it lies by a column */
         mm->transpose_b = false;
         mm->ldb = mm->ldc = 1;
-    } else if (can && mm->n == 1 && mm->m >= LEAST_DEPTH && mm->transpose_a && mm->ldb == 1 && mm->ldc == 1) {
+    } else if (column && mm->transpose_a) {
         turn(mm); /* a row by a as it lies */
         mm->transpose_a = false;
         mm->lda = mm->k;

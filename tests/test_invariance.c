@@ -1194,6 +1194,33 @@ static void test_last_worker(const struct heed_kernels *table)
     heed_context_destroy(context);
 }
 
+/* The workspace of a column by one step, which a is turned for or not by where c lies, is the same for many workers. */
+static void test_workspace_of_columns(const struct heed_kernels *table)
+{
+    enum { LENGTH = 200000 };
+    struct last_worker last = {.threads = 8};
+    heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
+    heed_context *context;
+    o.executor = HEED_EXECUTOR_HOST;
+    o.threads = last.threads;
+    o.host = (heed_host){run_on_last, &last};
+    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
+    float *a = buffer(LENGTH, 1), *c = buffer(2 * LENGTH, 2), *want = buffer(LENGTH, 3), b = 3.0f;
+    fill_uniform(a, LENGTH, -1.0f, 1.0f);
+    for (size_t i = 0; i < LENGTH; i++)
+        want[i] = b * a[i] + 0.0f;
+    for (size_t ldc = 1; ldc <= 2; ldc++) {
+        size_t bytes = 0;
+        CHECK(heed_matmul_workspace(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, LENGTH, 1, 1, &bytes) == HEED_OK);
+        heed_workspace workspace = {buffer(bytes / sizeof(float), 0), bytes};
+        ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, LENGTH, 1, 1, 1.0f, a, 1, &b, 1, 0.0f, c, ldc,
+                       &workspace),
+           "a column by one step");
+        check_same(LENGTH, 1, c, ldc, want, 1, "a column by one step");
+    }
+    heed_context_destroy(context);
+}
+
 /* A workspace as large as the query says serves a product that k is split for and one that it is not, whatever the
  * second cache holds. */
 static void test_split_workspace(const struct heed_kernels *table)
@@ -1391,6 +1418,7 @@ static void test_composition(const struct heed_kernels *table, const heed_contex
     test_gated(context, x);
     test_residual_in_place(context);
     test_last_worker(table);
+    test_workspace_of_columns(table);
     test_split_workspace(table);
     test_sequence_without_queries(context);
     release_all();
