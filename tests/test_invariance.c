@@ -220,8 +220,9 @@ static void layernorm_of(const struct setting *s, size_t rows, size_t cols, floa
     options.sum = buffer(rows * options.ld_sum, s->offset);
     ok(heed_layernorm(s->context, s->units, cols, x + s->first * ld, ld, &options, y, ld), "layernorm");
     copy_out(s, s->units, cols, y, out);
-    for (size_t i = 0; i < s->units * cols; i += 3) /* of some columns the sum instead */
-        out[i] = options.sum[i / cols * options.ld_sum + i % cols];
+    for (size_t row = 0; row < s->units; row++)
+        for (size_t i = 0; i < cols; i += 3) /* of some columns the sum instead */
+            out[row * cols + i] = options.sum[row * options.ld_sum + i];
 }
 
 static void run_layernorm(const struct setting *s, float *out)
