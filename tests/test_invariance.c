@@ -1165,16 +1165,22 @@ static void run_on_last(void *host, size_t n_tasks, void (*task)(void *arg, size
         task(arg, i, last->threads - 1);
 }
 
+static heed_context *context_of_last(struct last_worker *last, const struct heed_kernels *table)
+{
+    heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
+    heed_context *context;
+    o.executor = HEED_EXECUTOR_HOST;
+    o.threads = last->threads;
+    o.host = (heed_host){run_on_last, last};
+    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
+    return context;
+}
+
 static void test_last_worker(const struct heed_kernels *table)
 {
     enum { N = 512, DEPTH = 600 };
     struct last_worker last = {.threads = 9};
-    heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
-    heed_context *context;
-    o.executor = HEED_EXECUTOR_HOST;
-    o.threads = last.threads;
-    o.host = (heed_host){run_on_last, &last};
-    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
+    heed_context *context = context_of_last(&last, table);
     float *a = buffer(16 * DEPTH, 1), *b = buffer(N * DEPTH, 2), *want = buffer(16 * N, 3), *c = buffer(16 * N, 3);
     fill_uniform(a, 16 * DEPTH, -1.0f, 1.0f);
     fill_uniform(b, N * DEPTH, -1.0f, 1.0f);
@@ -1186,9 +1192,7 @@ static void test_last_worker(const struct heed_kernels *table)
     ok(status, "on the last worker");
     check_that(last.runs > 0, "%s: the host was not called", table->name);
     heed_context_destroy(context);
-    o.executor = HEED_EXECUTOR_SERIAL;
-    o.threads = 1;
-    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
+    context = context_on(table, 1);
     ok(heed_matmul(context, HEED_TRANSPOSE, HEED_TRANSPOSE, 16, N, DEPTH, 1.0f, a, 16, b, DEPTH, 0.0f, want, N, NULL),
        "serial");
     check_same(16, N, c, N, want, N, "matmul on the last worker");
@@ -1200,12 +1204,7 @@ static void test_workspace_of_columns(const struct heed_kernels *table)
 {
     enum { LENGTH = 200000 };
     struct last_worker last = {.threads = 8};
-    heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
-    heed_context *context;
-    o.executor = HEED_EXECUTOR_HOST;
-    o.threads = last.threads;
-    o.host = (heed_host){run_on_last, &last};
-    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
+    heed_context *context = context_of_last(&last, table);
     float *a = buffer(LENGTH, 1), *c = buffer(2 * LENGTH, 2), *want = buffer(LENGTH, 3), b = 3.0f;
     fill_uniform(a, LENGTH, -1.0f, 1.0f);
     for (size_t i = 0; i < LENGTH; i++)

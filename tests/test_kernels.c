@@ -53,10 +53,11 @@ static void compare(size_t n, const float *got, const char *what, size_t p, size
 }
 
 /* NaN equals NaN, whatever it comes of: tables that agree on little else have shown nothing. */
-static void check_numbers(void)
+static void end_sweep(void)
 {
     check_that(4 * t.numbers >= 3 * t.compared, "%zu of %zu results are numbers", t.numbers, t.compared);
     t.compared = t.numbers = 0;
+    end();
 }
 
 /* ---- gemm ---- */
@@ -958,50 +959,40 @@ static void test_table(const struct heed_kernels *table)
     }
     begin("%s: gemm, every size", table->name);
     sweep_gemm_sizes();
-    check_numbers();
-    end();
+    end_sweep();
     begin("%s: gemm, few columns", table->name);
     sweep_gemm_few_columns();
     sweep_gemm_row();
     sweep_gemm_row_by_runs();
     sweep_gemm_copied();
-    check_numbers();
-    end();
+    end_sweep();
     begin("%s: gemm, narrow", table->name);
     sweep_gemm_narrow();
-    check_numbers();
-    end();
+    end_sweep();
     begin("%s: gemm, looking ahead", table->name);
     sweep_gemm_ahead();
-    check_numbers();
-    end();
+    end_sweep();
     begin("%s: gated gemm", table->name);
     sweep_gated();
-    check_numbers();
-    end();
+    end_sweep();
     begin("%s: gemm, every alignment", table->name);
     sweep_gemm_alignments();
-    check_numbers();
-    end();
+    end_sweep();
     begin("%s: pack and transpose", table->name);
     sweep_packing();
-    check_numbers();
-    end();
+    end_sweep();
     for (size_t i = 0; i < sizeof row_kernels / sizeof *row_kernels; i++) {
         begin("%s: %s", table->name, row_kernels[i].name);
         sweep_row_kernel(i);
-        check_numbers();
-        end();
+        end_sweep();
     }
     begin("%s: attention", table->name);
     sweep_attention();
-    check_numbers();
-    end();
+    end_sweep();
     begin("%s: attention, foreseen", table->name);
     sweep_attention_foreseen();
     sweep_attention_together();
-    check_numbers();
-    end();
+    end_sweep();
     note("table %s: %zu checks against %s", table->name, checks_made() - before, t.oracle->name);
 }
 
