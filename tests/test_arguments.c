@@ -159,6 +159,8 @@ static void test_matmul(void)
     WRONG(HEED_ERR_OVERFLOW, (p.m = p.n = p.k = p.lda = p.ldb = p.ldc = size));
     HUGE_SIZES(HUGE_SIZE)
 #undef HUGE_SIZE
+    WRONG(HEED_ERR_OVERFLOW, p.lda = PTRDIFF_MAX / (4 * sizeof(float)) + 1);
+    WRONG(HEED_ERR_OVERFLOW, p.a = (float *)(UINTPTR_MAX - 63));
     end();
 
     begin("heed_matmul's workspace");
@@ -201,6 +203,7 @@ static void test_matmul(void)
     WRONG(HEED_ERR_ALIGNMENT, WITH_WORKSPACE(shifted(at(4), 2), bytes));
     WRONG(HEED_ERR_OVERLAP, WITH_WORKSPACE(at(0), bytes));
     WRONG(HEED_ERR_OVERLAP, WITH_WORKSPACE(at(1) + 3, bytes));
+    WRONG(HEED_ERR_OVERLAP, WITH_WORKSPACE(at(1) - bytes / 4 + 1, bytes));
     WRONG(HEED_ERR_OVERLAP, WITH_WORKSPACE(at(2), bytes));
 #undef call
     end();
@@ -225,6 +228,10 @@ static void test_matmul(void)
                    needed[0], i, needed[1]);
     }
     heed_context_destroy(many);
+    size_t of_none = 0;
+    CHECK(heed_matmul_workspace(one, HEED_TRANSPOSE, HEED_TRANSPOSE, 300, 512, 1000, &bytes) == HEED_OK);
+    CHECK(heed_matmul_workspace(NULL, HEED_TRANSPOSE, HEED_TRANSPOSE, 300, 512, 1000, &of_none) == HEED_OK &&
+          of_none == bytes);
     CHECK(heed_matmul_workspace(one, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 300, 512, 1000, &bytes) == HEED_OK &&
           bytes > 0);
 #define call()                                                                                                         \
@@ -253,7 +260,7 @@ static void test_weights(void)
     } p;
 #define reset()                                                                                                        \
     (p.type = HEED_TYPE_F32, p.layout = HEED_LAYOUT_IN_OUT, p.in = 5, p.out = 20, p.ld = 21,                           \
-     p.bytes = 64 + 4 * 5 * 32, p.src = at(0), p.memory = at(2), p.result = &p.weights)
+     p.bytes = 64 + 4 * 5 * 32, p.src = at(1), p.memory = at(2), p.result = &p.weights)
 #define call() heed_weights_pack(NULL, p.type, p.layout, p.in, p.out, p.src, p.ld, p.memory, p.bytes, p.result)
     begin("heed_weights_pack refuses");
     GOOD((void)0);
@@ -267,6 +274,8 @@ static void test_weights(void)
     WRONG(HEED_ERR_ALIGNMENT, p.memory = shifted(p.memory, 2));
     WRONG(HEED_ERR_OVERLAP, p.memory = p.src);
     WRONG(HEED_ERR_OVERLAP, p.memory = p.src + 50);
+    WRONG(HEED_ERR_OVERLAP, p.memory = p.src - (64 / 4 + 5 * 32 - 1));
+    GOOD(p.memory = p.src - (64 / 4 + 5 * 32));
     WRONG(HEED_ERR_SHAPE, p.bytes--);
     WRONG(HEED_ERR_SHAPE, p.bytes = 0);
     WRONG(HEED_ERR_NULL, p.result = NULL);
@@ -278,6 +287,15 @@ static void test_weights(void)
 #undef HUGE_SIZE
     GOOD((p.in = 0, p.src = NULL));
     GOOD((p.out = 0, p.src = NULL));
+    const size_t many = ((size_t)1 << sizeof(size_t) * 4) + 5; /* where size_t is wide, a number of two words */
+    for (int in = 0; in < 2; in++) {
+        reset();
+        p.in = in ? many : 0;
+        p.out = p.ld = in ? 0 : many;
+        CHECK(call() == HEED_OK && heed_weights_open(p.memory, 64, &p.weights) == HEED_OK);
+        CHECK(heed_weights_in(p.weights) == p.in && heed_weights_out(p.weights) == p.out);
+        arena = pristine;
+    }
 #undef reset
 #undef call
 #define PACK_PAIR(gate, ld_gate, up, ld_up, bytes)                                                                     \
@@ -305,6 +323,7 @@ static void test_weights(void)
     CHECK(heed_weights_bytes(HEED_TYPE_F32, SIZE_MAX, 1, &bytes) == HEED_ERR_OVERFLOW);
     CHECK(heed_weights_bytes(HEED_TYPE_F32, 1, SIZE_MAX, &bytes) == HEED_ERR_OVERFLOW);
     CHECK(heed_weights_bytes(HEED_TYPE_F32, SIZE_MAX / 8, 2, &bytes) == HEED_ERR_OVERFLOW);
+    CHECK(heed_weights_bytes(HEED_TYPE_F32, PTRDIFF_MAX / 64, 16, &bytes) == HEED_ERR_OVERFLOW);
     CHECK(bytes == 64 + 4 * 5 * 32);
     end();
 }
@@ -328,7 +347,7 @@ static void swap_bytes(unsigned char *bytes)
 static void test_open(void)
 {
     enum { IN = 5, OUT = 20, BYTES = 64 + 4 * IN * 32 };
-    float *copy = buffer(BYTES / 4 + 1, 0);
+    float *copy = buffer(2 * BYTES / 4 + 1, 0);
     unsigned char *bytes = (unsigned char *)copy;
     const heed_weights *good = packed(IN, OUT, at(0)), *none;
     begin("heed_weights_open refuses");
@@ -341,6 +360,11 @@ static void test_open(void)
     CHECK(open_status(bytes + 1, BYTES) == HEED_ERR_ALIGNMENT);
     for (size_t n = 0; n < BYTES; n++)
         CHECK(open_status(copy, n) == HEED_ERR_FORMAT);
+    for (size_t n = 0; n < 64; n += 4) { /* nor is a header read that is not there */
+        void *part = guarded_bytes(n, 1);
+        memcpy(part, copy, n);
+        CHECK(open_status(part, n) == HEED_ERR_FORMAT);
+    }
     CHECK(open_status(at(0), sizeof arena) == HEED_ERR_FORMAT);
     for (size_t word = 0; word < 4; word++) { /* magic, version, type, panel */
         memcpy(copy, good, BYTES);
@@ -353,7 +377,7 @@ static void test_open(void)
     for (size_t word = 8; word < 16; word++) { /* a second matrix that is not there, and reserved words */
         memcpy(copy, good, BYTES);
         bytes[4 * word] = word == 8 ? 2 : 1;
-        CHECK(open_status(copy, BYTES) == HEED_ERR_FORMAT);
+        CHECK(open_status(copy, 2 * BYTES) == HEED_ERR_FORMAT);
     }
     for (size_t word = 4; word < 8; word++) { /* sizes that the memory cannot hold */
         memcpy(copy, good, BYTES);
@@ -468,6 +492,7 @@ static void test_row_operator(const char *name, row_operator *run)
     WRONG(HEED_ERR_OVERLAP, p.dst = p.src + 3 * 10 + 8);
     GOOD(p.dst = p.src + 3 * 10 + 9);
     GOOD((p.dst = p.src, p.ld_dst = p.ld_src));
+    WRONG(HEED_ERR_OVERLAP, (p.dst = p.src, p.rows = 1));
 #define HUGE_SIZE(size)                                                                                                \
     WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
     WRONG(HEED_ERR_OVERFLOW, (p.cols = p.ld_src = p.ld_dst = size));                                                   \
@@ -1367,7 +1392,7 @@ static struct {
     struct packed_layer layer;
 } model;
 
-enum { D_MODEL = 8, D_FF = 12, TOKENS = 6 };
+enum { D_MODEL = 8, D_FF = 12, WIDE_FF = 4000, TOKENS = 6 };
 
 static void make_model(void)
 {
@@ -1427,6 +1452,7 @@ static void test_ffn(void)
     WRONG(HEED_ERR_OVERLAP, p.w.down_bias = p.y + 25);
     WRONG(HEED_ERR_OVERLAP, p.y = shifted(p.w.up, 64));
     WRONG(HEED_ERR_OVERLAP, p.y = shifted(p.w.down, 64));
+    WRONG(HEED_ERR_OVERLAP, (p.w.up = packed(D_MODEL + 1, D_FF, at(0)), p.y = p.x + 1, p.ldy = p.ldx));
     GOOD((p.y = p.x, p.ldy = p.ldx));
     GOOD((p.y = p.residual, p.ldy = p.ldr));
 #define HUGE_SIZE(size)                                                                                                \
@@ -1438,10 +1464,11 @@ static void test_ffn(void)
 #undef HUGE_SIZE
     WRONG_STRUCTS(p.w, p.given);
     reset();
-    CHECK(heed_ffn_workspace(NULL, &p.w, 3, &bytes) == HEED_OK && bytes > 0);
+    CHECK(heed_ffn_workspace(NULL, &p.w, 3, &bytes) == HEED_OK && bytes == 192 + 64); /* of 3 * D_FF floats */
     CHECK(heed_ffn_workspace(NULL, &p.w, 3, NULL) == HEED_ERR_NULL);
     CHECK(heed_ffn_workspace(NULL, NULL, 3, &bytes) == HEED_ERR_NULL);
     CHECK(heed_ffn_workspace(NULL, &p.w, SIZE_MAX, &bytes) == HEED_ERR_OVERFLOW);
+    CHECK(heed_ffn_workspace(NULL, &p.w, PTRDIFF_MAX / 40, &bytes) == HEED_ERR_OVERFLOW && bytes == 192 + 64);
     GOOD(WITH(at(6), bytes));
     WRONG(HEED_ERR_WORKSPACE, WITH(at(6), bytes - 1));
     WRONG(HEED_ERR_NULL, WITH(NULL, bytes));
@@ -1659,9 +1686,9 @@ static void test_mha(void)
 static void test_encoder(void)
 {
     static struct {
-        heed_encoder_layer layers[2];
-        heed_mha_weights w;
-        heed_ffn_weights f;
+        heed_encoder_layer layers[3];
+        heed_mha_weights w, second_w;
+        heed_ffn_weights f, second_f;
         heed_encoder_args a;
         const heed_encoder_layer *given_layers;
         const heed_encoder_args *given;
@@ -1671,14 +1698,21 @@ static void test_encoder(void)
     const heed_encoder_args defaults = HEED_ENCODER_ARGS_INIT;
     size_t bytes = 0;
 #define reset()                                                                                                        \
-    (p.w = model.layer.attention, p.f = model.layer.ffn, p.layers[0] = model.layer.layer,                              \
-     p.layers[0].attention = &p.w, p.layers[0].ffn = &p.f, p.layers[1] = p.layers[0], p.n = 2,                         \
-     p.given_layers = p.layers, p.a = defaults, p.a.batch = 2, p.a.seq = 3, p.a.x = at(0), p.a.ldx = 9, p.a.y = at(1), \
-     p.a.ldy = 10, p.a.final_scale = at(2), p.a.final_shift = at(3),                                                   \
-     p.a.mask = (heed_mask){at(4), HEED_MASK_ADDITIVE, 0, 0, 3}, p.given = &p.a, p.offsets[0] = 0, p.offsets[1] = 3,   \
-     p.offsets[2] = 5, p.lengths[0] = 1, p.lengths[1] = 3, p.sequences[0] = 2, p.sequences[1] = 0, p.workspace = NULL)
+    (p.w = p.second_w = model.layer.attention, p.f = p.second_f = model.layer.ffn, p.layers[0] = model.layer.layer,    \
+     p.layers[0].attention = &p.w, p.layers[0].ffn = &p.f, p.layers[1] = p.layers[2] = p.layers[0],                    \
+     p.layers[1].attention = &p.second_w, p.layers[1].ffn = &p.second_f, p.n = 2, p.given_layers = p.layers,           \
+     p.a = defaults, p.a.batch = 2, p.a.seq = 3, p.a.x = at(0), p.a.ldx = 9, p.a.y = at(1), p.a.ldy = 10,              \
+     p.a.final_scale = at(2), p.a.final_shift = at(3), p.a.mask = (heed_mask){at(4), HEED_MASK_ADDITIVE, 0, 0, 3},     \
+     p.given = &p.a, p.offsets[0] = 0, p.offsets[1] = 3, p.offsets[2] = 5, p.lengths[0] = 1, p.lengths[1] = 3,         \
+     p.sequences[0] = 2, p.sequences[1] = 0, p.workspace = NULL)
 #define call() heed_encoder(NULL, p.n, p.given_layers, p.given, p.workspace)
     float *scratch = buffer((size_t)1 << 16, 0);
+    memset(scratch, 0, sizeof(float) << 16);
+    const heed_weights *pair = packed_pair(D_MODEL, D_FF, at(0), at(1));
+    heed_mha_weights wider = model.layer.attention;
+    wider.query = packed(D_MODEL + 1, 2 * 4, at(0));
+    wider.key = packed(D_MODEL + 1, 4, at(0));
+    wider.value = packed(D_MODEL + 1, 3, at(0));
     begin("heed_encoder refuses");
     GOOD((void)0);
     GOOD(p.a.offsets = p.offsets);
@@ -1696,9 +1730,13 @@ static void test_encoder(void)
         WRONG(HEED_ERR_ALIGNMENT, p.layers[i].norm1_shift = shifted(at(5), 1));
         WRONG(HEED_ERR_ALIGNMENT, p.layers[i].norm2_scale = shifted(at(5), 1));
         WRONG(HEED_ERR_ALIGNMENT, p.layers[i].norm2_shift = shifted(at(5), 1));
-        WRONG(HEED_ERR_OVERLAP, p.layers[i].norm2_shift = p.a.y);
         WRONG(HEED_ERR_OVERLAP, p.layers[i].norm1_scale = p.a.y);
+        WRONG(HEED_ERR_OVERLAP, p.layers[i].norm1_shift = p.a.y - (D_MODEL - 1));
+        WRONG(HEED_ERR_OVERLAP, p.layers[i].norm2_scale = p.a.y - (D_MODEL - 1));
+        WRONG(HEED_ERR_OVERLAP, p.layers[i].norm2_shift = p.a.y);
         WRONG(HEED_ERR_STRUCT, p.layers[i].struct_size = 0);
+        WRONG(HEED_ERR_SHAPE, p.layers[i].attention = &wider);
+        GOOD(p.layers[i].eps = 0.0f);
         WRONG(HEED_ERR_ENUM, p.layers[i].scale = (heed_scale)NOT_IN_ENUM);
         WRONG(HEED_ERR_VALUE, (p.layers[i].scale = HEED_SCALE_VALUE, p.layers[i].scale_value = NAN));
         WRONG(HEED_ERR_VALUE, p.layers[i].softcap = -1.0f);
@@ -1709,15 +1747,21 @@ static void test_encoder(void)
     }
     WRONG(HEED_ERR_SHAPE, p.f.down = p.f.up);
     WRONG(HEED_ERR_SHAPE, p.w.n_heads = 4);
+    WRONG(HEED_ERR_SHAPE, p.w.output = packed(2 * 3, D_MODEL + 1, at(0)));
+    WRONG(HEED_ERR_SHAPE, p.f.up = packed(D_MODEL + 1, D_FF, at(0)));
+    WRONG(HEED_ERR_SHAPE, p.f.down = packed(D_FF, D_MODEL + 1, at(0)));
     WRONG(HEED_ERR_ENUM, p.f.activation = (heed_activation)NOT_IN_ENUM);
     WRONG(HEED_ERR_NULL, p.w.output = NULL);
-    WRONG(HEED_ERR_ALIGNMENT, p.w.key_bias = shifted(at(5), 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.f.up_bias = shifted(at(5), 1));
+    GOOD((p.f.up = pair, p.f.gate_bias = at(5)));
+    GOOD(
+        (p.f.up = packed(D_MODEL, WIDE_FF, scratch), p.f.down = packed(WIDE_FF, D_MODEL, scratch), p.f.up_bias = NULL));
     WRONG(HEED_ERR_VALUE, p.a.final_eps = NAN);
     WRONG(HEED_ERR_VALUE, p.a.final_eps = -1.0f);
+    GOOD(p.a.final_eps = 0.0f);
     WRONG(HEED_ERR_NULL, p.a.x = NULL);
     WRONG(HEED_ERR_NULL, p.a.y = NULL);
     WRONG(HEED_ERR_NULL, p.a.mask.data = NULL);
+    GOOD(p.a.mask = ((heed_mask){shifted(at(4), 1), HEED_MASK_BOOLEAN, 0, 0, 3}));
     WRONG(HEED_ERR_STRIDE, p.a.ldx = 7);
     WRONG(HEED_ERR_STRIDE, p.a.ldy = 7);
     WRONG(HEED_ERR_ALIGNMENT, p.a.x = shifted(at(0), 1));
@@ -1738,7 +1782,13 @@ static void test_encoder(void)
     WRONG(HEED_ERR_OVERLAP, p.a.y = at(3));
     WRONG(HEED_ERR_OVERLAP, p.a.y = at(4));
     WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.w.query, 64));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.w.key, 64));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.w.value, 64));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.w.output, 64));
     WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.f.up, 64));
+    WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.f.down, 64));
+    WRONG(HEED_ERR_OVERLAP, (p.a.offsets = p.offsets, p.a.y = shifted(&p.offsets[2], 0)));
+    WRONG(HEED_ERR_OVERLAP, (p.a.kv_lengths = p.lengths, p.a.y = shifted(&p.lengths[1], 0)));
     WRONG(HEED_ERR_FORMAT, p.w.query = (const heed_weights *)(const void *)at(6));
     WRONG(HEED_ERR_STRUCT, (p.w.struct_size = 0, p.w.query = NULL));
     WRONG(HEED_ERR_OVERLAP,
@@ -1771,6 +1821,25 @@ static void test_encoder(void)
     WRONG(HEED_OK, (p.a.batch = 0, p.a.x = p.a.y = NULL));
     end();
 
+    begin("heed_encoder refuses before the first layer what is wrong with the second one");
+    const heed_weights *down = NULL; /* in memory that is watched */
+    CHECK(heed_weights_pack(NULL, HEED_TYPE_F32, HEED_LAYOUT_IN_OUT, D_FF, D_MODEL, scratch, D_MODEL, at(11),
+                            sizeof arena.slot[11], &down) == HEED_OK);
+    pristine = arena;
+    WRONG(HEED_ERR_OVERLAP, (p.second_f.down = down, p.a.y = at(11) + 20));
+    const struct {
+        const float **bias;
+        size_t n;
+    } biases[] = {{&p.second_w.query_bias, 2 * 4},    {&p.second_w.key_bias, 4},   {&p.second_w.value_bias, 3},
+                  {&p.second_w.output_bias, D_MODEL}, {&p.second_f.up_bias, D_FF}, {&p.second_f.gate_bias, D_FF},
+                  {&p.second_f.down_bias, D_MODEL}};
+    for (size_t i = 0; i < COUNT(biases); i++) {
+        WRONG(HEED_ERR_ALIGNMENT, (p.second_f.up = pair, *biases[i].bias = shifted(at(5), 1)));
+        WRONG(HEED_ERR_OVERLAP, (p.second_f.up = pair, *biases[i].bias = p.a.y - (biases[i].n - 1)));
+        GOOD((p.second_f.up = pair, *biases[i].bias = p.a.y - biases[i].n));
+    }
+    end();
+
     begin("heed_encoder with caches refuses");
     heed_kv_cache *caches[] = {cache_in_arena(7, 3), cache_in_arena(9, 3)};
 #define CACHED                                                                                                         \
@@ -1792,7 +1861,9 @@ static void test_encoder(void)
     WRONG(HEED_ERR_OVERLAP, (CACHED, p.sequences[0] = 0));
     WRONG(HEED_ERR_INDEX, (CACHED, p.sequences[0] = 3));
     WRONG(HEED_ERR_ALIGNMENT, (CACHED, p.a.cache_sequences = shifted(p.sequences, 2)));
-    WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.y = shifted(p.sequences, 0)));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.y = shifted(&p.sequences[1], 0)));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.seq_kv = 5, p.a.y = at(4) + 2 * 3 + 4));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.n = 3, p.layers[2] = p.layers[0]));
 #undef CACHED
 #undef reset
 #undef call
@@ -1900,6 +1971,13 @@ static void test_huge_scratch(void)
         a.seq_kv = a.q.row_stride = dims[i];
         expect(HEED_ERR_OVERFLOW, heed_attention_workspace(NULL, &a, &bytes), "seq_kv");
     }
+    heed_encoder_args e = HEED_ENCODER_ARGS_INIT;
+    e.batch = PTRDIFF_MAX / 120; /* what a layer needs would fit, and so would what the stack adds */
+    e.seq = 1;
+    e.x = e.y = at(0);
+    e.ldx = e.ldy = D_MODEL;
+    expect(HEED_ERR_OVERFLOW, heed_encoder_workspace(NULL, 1, &model.layer.layer, &e, &bytes), "a stack's workspace");
+    expect(HEED_ERR_OVERFLOW, heed_encoder(NULL, 1, &model.layer.layer, &e, NULL), "a stack");
     heed_attention_args a = good_attention();
     a.scale = HEED_SCALE_VALUE;
     a.scale_value = 3e38f;
@@ -1954,9 +2032,11 @@ static void test_context(void)
     WRONG(HEED_ERR_LEVEL_UNKNOWN, p.o.level = "Scalar");
     GOOD(p.o.level = "scalar");
     WRONG(HEED_ERR_ENUM, p.o.executor = (heed_executor)NOT_IN_ENUM);
+    GOOD(p.o.threads = 65536);
     WRONG(HEED_ERR_VALUE, p.o.threads = 65537);
     WRONG(HEED_ERR_VALUE, p.o.threads = SIZE_MAX);
     WRONG(HEED_ERR_NULL, (p.o.executor = HEED_EXECUTOR_HOST, p.o.threads = 2));
+    WRONG(HEED_ERR_VALUE, (p.o.executor = HEED_EXECUTOR_HOST, p.o.host.run = run_nothing));
     GOOD((p.o.executor = HEED_EXECUTOR_HOST, p.o.threads = 2, p.o.host.run = run_nothing));
     GOOD((p.o.executor = HEED_EXECUTOR_SERIAL, p.o.threads = 3));
     CHECK(heed_context_threads(p.context) == 1);
@@ -1967,6 +2047,11 @@ static void test_context(void)
     WRONG(HEED_ERR_MEMORY, p.o.allocator = ((heed_allocator){refuse, ignore, NULL}));
     CHECK(p.context == NULL);
     WRONG_STRUCTS(p.o, p.given);
+    reset();
+    heed_context_options *lonely = guarded_bytes(sizeof *lonely, 1);
+    *lonely = defaults;
+    lonely->struct_size = SIZE_MAX; /* it is not read so far to see what is there */
+    WRONG(HEED_ERR_STRUCT, p.given = lonely);
     reset();
     heed_context_destroy(NULL);
     CHECK(heed_context_threads(NULL) == 1);
@@ -2229,6 +2314,15 @@ static void test_allocation(void)
     CHECK(heed_context_create(&context, &options) == HEED_ERR_MEMORY && context == NULL && heap.live == 0);
     heap.fail_at = 0;
     CHECK(heed_context_create(&context, &options) == HEED_OK && context && heap.live == 1);
+    end();
+    begin("nothing is allocated where there is nothing to do");
+    heap.fail_at = 1;
+    heap.calls = 0;
+    CHECK(heed_ffn(context, &model.layer.ffn, 0, NULL, D_MODEL, NULL, 0, NULL, D_MODEL, NULL) == HEED_OK);
+    CHECK(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, 4, 4, 4, 1.0f, input, 4, input, 4, 0.0f, y, 4,
+                      NULL) == HEED_OK);
+    CHECK(heap.calls == 0);
+    heap.fail_at = 0;
     end();
     for (size_t i = 0; i < COUNT(allocating); i++) {
         begin("%s without memory, and in a workspace of the exact size", allocating[i].name);
