@@ -1387,6 +1387,41 @@ static void shape_attention(heed_encoder_layer *layer, int kind)
     }
 }
 
+/* Layers one after another, rows of x and y by strides of their own, and a last norm with either vector. */
+static void test_stack(const heed_context *context, const float *x)
+{
+    enum { LDX = D_MODEL + 3, LDY = D_MODEL + 5 };
+    float *apart = buffer(LAYER_ROWS * LDX, 1), *y = buffer(LAYER_ROWS * LDY, 2);
+    for (size_t i = 0; i < LAYER_ROWS; i++)
+        memcpy(apart + i * LDX, x + i * D_MODEL, D_MODEL * sizeof *x);
+    for (int kind = 0; kind < 4; kind++) {
+        struct layer_problem problems[2];
+        struct packed_layer layers[2];
+        layer_options.order = kind & 1 ? HEED_NORM_PRE : HEED_NORM_POST;
+        for (size_t i = 0; i < 2; i++) {
+            make_layer(&problems[i], 88 + i);
+            pack_layer(&layers[i], &problems[i]);
+        }
+        const heed_encoder_layer stack[] = {layers[0].layer, layers[1].layer};
+        heed_encoder_args args = HEED_ENCODER_ARGS_INIT;
+        args.batch = SEQUENCES;
+        args.seq = LONGEST;
+        args.offsets = offsets;
+        args.final_scale = kind != 1 ? problems[0].norm1_scale : NULL;
+        args.final_shift = kind != 0 ? problems[0].norm1_shift : NULL;
+        args.final_eps = 0.25f;
+        args.x = apart;
+        args.ldx = LDX;
+        args.y = y;
+        args.ldy = LDY;
+        ok(heed_encoder(context, 2, stack, &args, NULL), "stack");
+        const float *want = layer_by_parts(context, &stack[0], HEED_CAUSAL_NONE, x);
+        want = layer_by_parts(context, &stack[1], HEED_CAUSAL_NONE, want);
+        want = normalize(context, want, args.final_scale, args.final_shift, args.final_eps);
+        check_same(LAYER_ROWS, D_MODEL, y, LDY, want, D_MODEL, "stack");
+    }
+}
+
 static void test_composition(const struct heed_kernels *table, const heed_context *context)
 {
     begin("%s encoder layer has the bits of its operators", table->name);
@@ -1415,6 +1450,7 @@ static void test_composition(const struct heed_kernels *table, const heed_contex
     }
     float *x = buffer(LAYER_ROWS * D_MODEL, 1);
     fill_uniform(x, LAYER_ROWS * D_MODEL, -1.0f, 1.0f);
+    test_stack(context, x);
     test_gated(context, x);
     test_residual_in_place(context);
     test_last_worker(table);
