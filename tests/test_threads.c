@@ -5,12 +5,18 @@
 #include "check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fenv.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #if HAVE_SCHED_GETAFFINITY
 #include <sched.h>
@@ -99,6 +105,67 @@ static void test_team(void)
     heed_context_destroy(context);
 }
 
+/* ---- OpenMP's own limits ---- */
+
+#ifdef _OPENMP
+/* It may give fewer threads than are asked for: as many as CPUs are idle. */
+static void test_smaller_team(void)
+{
+    int before = omp_get_dynamic();
+    begin("a team may be smaller than asked for");
+    omp_set_dynamic(1);
+    test_tasks(MOST_TASKS, MOST_TASKS);
+    omp_set_dynamic(before);
+    end();
+}
+
+struct region {
+    pthread_t thread;
+    atomic_int others;
+};
+
+static void note_thread(void *arg, size_t index, size_t worker)
+{
+    struct region *region = arg;
+    (void)index;
+    if (worker != 0 || !pthread_equal(pthread_self(), region->thread))
+        atomic_fetch_add(&region->others, 1);
+    usleep(200);
+}
+
+/* Also where regions within regions would have threads of their own. */
+static void test_within_region(void)
+{
+    heed_context *context = context_of(TEAM);
+    int others = 0, before = omp_get_max_active_levels();
+    begin("tasks stay on the thread that calls from a parallel region");
+    omp_set_max_active_levels(2);
+#pragma omp parallel num_threads(2) reduction(+ : others)
+    {
+        struct region region = {.thread = pthread_self()};
+        atomic_init(&region.others, 0);
+        heed_run(context, 4 * TEAM, ENOUGH_WORK, note_thread, &region);
+        others += atomic_load(&region.others);
+    }
+    omp_set_max_active_levels(before);
+    CHECK(others == 0);
+    heed_context_destroy(context);
+    end();
+}
+
+static void test_limits(void)
+{
+    test_smaller_team();
+    test_within_region();
+}
+#else
+static void test_limits(void)
+{
+    skip("there is no OpenMP", "a team may be smaller than asked for");
+    skip("there is no OpenMP", "tasks stay on the thread that calls from a parallel region");
+}
+#endif
+
 /* ---- the caller's rounding, where there is another one ---- */
 
 #if defined(FE_UPWARD) && defined(FE_DOWNWARD)
@@ -109,6 +176,30 @@ static float one_third(void)
     volatile float one = 1.0f, three = 3.0f;
     return one / three;
 }
+
+/* By arithmetic as well: it is not the library's to forget what has happened on a host's thread. */
+#ifdef FE_DIVBYZERO
+static void divide_by_zero(void)
+{
+    volatile float one = 1.0f, zero = 0.0f;
+    volatile float infinity = one / zero;
+    (void)infinity;
+}
+
+static int has_divided_by_zero(void)
+{
+    return fetestexcept(FE_DIVBYZERO) != 0;
+}
+#else
+static void divide_by_zero(void)
+{
+}
+
+static int has_divided_by_zero(void)
+{
+    return 1;
+}
+#endif
 
 static void divide(void *arg, size_t index, size_t worker)
 {
@@ -161,9 +252,10 @@ static void *host_thread(void *arg)
     struct host_call *call = arg;
     call->ok = fesetround(FE_DOWNWARD) == 0;
     float third = one_third();
+    divide_by_zero();
     for (size_t i = 0; i < call->n_tasks; i++)
         call->task(call->arg, i, 0);
-    call->ok &= same_bits(one_third(), third);
+    call->ok &= same_bits(one_third(), third) && has_divided_by_zero();
     return NULL;
 }
 
@@ -205,8 +297,9 @@ static void test_all_modes(void)
 
 #if HAVE_SCHED_GETAFFINITY && defined(CPU_ALLOC) && defined(SYS_sched_getaffinity)
 static size_t kernel_cpus; /* of a kernel that is played, 0: the one that there is */
+static size_t usable_cpus = 1;
 
-/* In place of libc's: on the kernel that is played the process may use the last CPU only. */
+/* In place of libc's: on the kernel that is played the process may use the last CPUs only. */
 int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
 {
     memset(set, 0, bytes);
@@ -216,8 +309,75 @@ int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
         errno = EINVAL;
         return -1;
     }
-    CPU_SET_S(kernel_cpus - 1, bytes, set);
+    for (size_t i = 1; i <= usable_cpus; i++)
+        CPU_SET_S(kernel_cpus - i, bytes, set);
     return 0;
+}
+
+/* Files of control groups that are played: name and contents by turns; NULL: those that there are. */
+static const char *const *played;
+
+static const char *played_contents(const char *path)
+{
+    for (const char *const *file = played; *file; file += 2)
+        if (strcmp(file[0], path) == 0)
+            return file[1];
+    return NULL;
+}
+
+/* In place of libc's, for reading, which is all that this program does. */
+FILE *fopen(const char *path, const char *mode)
+{
+    const char *contents = played ? played_contents(path) : NULL;
+    if (contents)
+        return fmemopen((void *)(uintptr_t)contents, strlen(contents), "r");
+    int descriptor = played ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    return descriptor < 0 ? NULL : fdopen(descriptor, mode);
+}
+
+#define GROUP "/proc/self/cgroup"
+#define V2 "/sys/fs/cgroup"
+#define V1 "/sys/fs/cgroup/cpu"
+
+static void test_quotas(void)
+{
+    static const struct {
+        size_t expected; /* on eight CPUs */
+        const char *files[9];
+    } cases[] = {
+        {8, {NULL}},
+        {4, {GROUP, "0::/a/b\n", V2 "/a/b/cpu.max", "400000 100000\n"}},
+        {2, {GROUP, "0::/a/b\n", V2 "/a/b/cpu.max", "150000 100000\n"}},
+        {1, {GROUP, "0::/a/b\n", V2 "/a/b/cpu.max", "20000 100000\n"}},
+        {8, {GROUP, "0::/a/b\n", V2 "/a/b/cpu.max", "1600000 100000\n"}},
+        {8, {GROUP, "0::/a/b\n", V2 "/a/b/cpu.max", "max 100000\n"}},
+        {8, {GROUP, "0::/a/b\n", V2 "/a/b/cpu.max", "100000 0\n"}},
+        {3, {GROUP, "0::/a/b\n", V2 "/a/b/cpu.max", "400000 100000\n", V2 "/a/cpu.max", "300000 100000\n"}},
+        {3, {GROUP, "0::/a/b\n", V2 "/a/b/cpu.max", "300000 100000\n", V2 "/a/cpu.max", "400000 100000\n"}},
+        {3, {GROUP, "0::/a/b\n", V2 "/a/b/cpu.max", "max 100000\n", V2 "/cpu.max", "300000 100000\n"}},
+        {5, {GROUP, "0::/\n", V2 "/cpu.max", "500000 100000\n"}},
+        {3, {GROUP, "4:cpu:/g\n", V1 "/g/cpu.cfs_quota_us", "250000\n", V1 "/g/cpu.cfs_period_us", "100000\n"}},
+        {3, {GROUP, "4:cpu,cpuacct:/g\n", V1 "/g/cpu.cfs_quota_us", "250000\n", V1 "/g/cpu.cfs_period_us", "100000\n"}},
+        {3, {GROUP, "4:cpuacct,cpu:/g\n", V1 "/g/cpu.cfs_quota_us", "250000\n", V1 "/g/cpu.cfs_period_us", "100000\n"}},
+        {8, {GROUP, "4:cpuset:/g\n", V1 "/g/cpu.cfs_quota_us", "250000\n", V1 "/g/cpu.cfs_period_us", "100000\n"}},
+        {8, {GROUP, "4:cpu:/g\n", V1 "/g/cpu.cfs_quota_us", "-1\n", V1 "/g/cpu.cfs_period_us", "100000\n"}},
+        {8, {GROUP, "4:cpu:/g\n", V1 "/g/cpu.cfs_quota_us", "250000\n"}},
+        {2,
+         {GROUP, "5\n4:cpu\n4:cpu:/g\n0::/a\n", V1 "/g/cpu.cfs_quota_us", "500000\n", V1 "/g/cpu.cfs_period_us",
+          "100000\n", V2 "/a/cpu.max", "200000 100000\n"}},
+    };
+    begin("the quotas of control groups count, rounded up");
+    kernel_cpus = 64;
+    usable_cpus = 8;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        played = cases[i].files;
+        size_t threads = heed_default_threads();
+        check_that(threads == cases[i].expected, "%zu threads, not %zu, in case %zu", threads, cases[i].expected, i);
+    }
+    played = NULL;
+    usable_cpus = 1;
+    kernel_cpus = 0;
+    end();
 }
 
 static void test_cpus(void)
@@ -225,14 +385,21 @@ static void test_cpus(void)
     begin("the affinity counts on kernels for any number of CPUs");
     for (kernel_cpus = 64; kernel_cpus <= 65536; kernel_cpus *= 2)
         check_that(heed_default_threads() == 1, "%zu threads on one CPU of %zu", heed_default_threads(), kernel_cpus);
+    static const char *const no_files[] = {NULL};
+    played = no_files;
+    kernel_cpus = (size_t)1 << 22; /* none of that size, so that all CPUs are taken to be allowed */
+    CHECK(heed_default_threads() == (size_t)sysconf(_SC_NPROCESSORS_ONLN));
+    played = NULL;
     kernel_cpus = 0;
     CHECK(heed_default_threads() >= 1);
     end();
+    test_quotas();
 }
 #else
 static void test_cpus(void)
 {
     skip("there is none, or of one size only", "the affinity counts on kernels for any number of CPUs");
+    skip("nothing plays other CPUs", "the quotas of control groups count, rounded up");
 }
 #endif
 
@@ -248,6 +415,7 @@ int main(void)
             test_tasks(threads[t], n);
         end();
     }
+    test_limits();
     test_all_modes();
     test_cpus();
     return finish();
