@@ -84,11 +84,10 @@ size_t heed_level_count(void)
     return N_LEVELS;
 }
 
-struct heed_level heed_level_at(size_t index)
+struct heed_level heed_level_on(size_t index, const struct heed_cpu *cpu)
 {
     const struct level_entry *entry = &levels[index];
-    struct heed_cpu cpu = heed_cpu_detect();
-    const char *missing = missing_bundle(entry, &cpu);
+    const char *missing = missing_bundle(entry, cpu);
     struct heed_level level = {.name = entry->name, .kernels = entry->kernels, .fused = entry->fused};
     if (entry->kernels)
         level.fused = entry->kernels->fused;
@@ -100,6 +99,12 @@ struct heed_level heed_level_at(size_t index)
     else if (entry->emulated)
         level.reason = "emulated through SIMDe, for the tests only";
     return level;
+}
+
+struct heed_level heed_level_at(size_t index)
+{
+    struct heed_cpu cpu = heed_cpu_detect();
+    return heed_level_on(index, &cpu);
 }
 
 /* What an operator without a pinned level gets. asked: the name in HEED_ISA if it cannot be had. l2:

@@ -27,6 +27,9 @@ struct heed_level {
 size_t heed_level_count(void);
 struct heed_level heed_level_at(size_t index);
 
+/* The same on another CPU, so that it can be tested on any. */
+struct heed_level heed_level_on(size_t index, const struct heed_cpu *cpu);
+
 /* The kernels of a level that may be selected; NULL names the default one. */
 heed_status heed_level_select(const char *name, const struct heed_kernels **kernels);
 

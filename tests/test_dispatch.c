@@ -5,6 +5,7 @@
 #include "check.h"
 #include "cpu.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,27 @@ static void test_detection(void)
     end();
 }
 
+#if defined(__x86_64__) || defined(__i386__)
+/* What the compiler's own library says of this CPU. */
+static void test_this_cpu(void)
+{
+    struct heed_cpu cpu = heed_cpu_detect();
+    begin("this CPU has what the compiler finds");
+    __builtin_cpu_init();
+    int fma = __builtin_cpu_supports("fma") != 0, avx2 = fma && __builtin_cpu_supports("avx2");
+    CHECK((cpu.sse2 == NULL) == (__builtin_cpu_supports("sse2") != 0));
+    CHECK((cpu.fma == NULL) == fma && (cpu.avx2 == NULL) == avx2);
+    CHECK((cpu.avx512 == NULL) == (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                                   __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")));
+    end();
+}
+#else
+static void test_this_cpu(void)
+{
+    skip("not an x86 CPU", "this CPU has what the compiler finds");
+}
+#endif
+
 static void test_memory_order(void)
 {
     static const struct {
@@ -113,6 +135,59 @@ static void test_levels(void)
     CHECK(heed_level_query(best, &info) == HEED_OK && heed_level_default(&name) == HEED_OK);
     check_that(strcmp(name, info.name) == 0, "the default is %s, not %s", name, info.name);
     CHECK(strcmp(heed_context_level(NULL), name) == 0);
+    end();
+}
+
+/* The bundle that a level needs, as an offset; SIZE_MAX: none. */
+static size_t bundle_of(const char *level)
+{
+#if defined(__aarch64__) || defined(__arm__)
+    const size_t neon = offsetof(struct heed_cpu, neon);
+#else
+    const size_t neon = offsetof(struct heed_cpu, fma);
+#endif
+    const struct {
+        const char *level;
+        size_t bundle;
+    } needs[] = {{"scalar_fma", offsetof(struct heed_cpu, fma)},
+                 {"sse2", offsetof(struct heed_cpu, sse2)},
+                 {"neon", neon},
+                 {"avx2", offsetof(struct heed_cpu, avx2)},
+                 {"avx512", offsetof(struct heed_cpu, avx512)}};
+    for (size_t i = 0; i < COUNT(needs); i++)
+        if (strcmp(level, needs[i].level) == 0)
+            return needs[i].bundle;
+    return SIZE_MAX;
+}
+
+static int is_emulated(const char *level)
+{
+#if defined(__aarch64__) || defined(__arm__)
+    (void)level;
+    return 0;
+#else
+    return strcmp(level, "neon") == 0;
+#endif
+}
+
+/* Which CPU lacks what a level needs does not depend on the one that runs the tests. */
+static void test_levels_on(void)
+{
+    static const char missing[] = "missing";
+    begin("levels on CPUs that lack one bundle");
+    for (size_t bundle = 0; bundle < sizeof(struct heed_cpu); bundle += sizeof(const char *)) {
+        const char *const lacks = missing;
+        struct heed_cpu cpu = {.fma = NULL};
+        memcpy((char *)&cpu + bundle, &lacks, sizeof lacks);
+        for (size_t i = 0; i < heed_level_count(); i++) {
+            struct heed_level level = heed_level_on(i, &cpu);
+            int needed = bundle_of(level.name) == bundle, built = level.kernels != NULL;
+            check_that(level.runnable == (built && !needed), "level %s without bundle %zu", level.name, bundle);
+            check_that((level.reason == missing) == (built && needed) &&
+                           (level.reason == NULL) == (level.runnable && !is_emulated(level.name)),
+                       "level %s without bundle %zu: %s", level.name, bundle, level.reason ? level.reason : "usable");
+        }
+    }
     end();
 }
 
@@ -271,8 +346,10 @@ int main(int argc, char **argv)
         execv(argv[0], argv);
     }
     test_detection();
+    test_this_cpu();
     test_memory_order();
     test_levels();
+    test_levels_on();
     test_pinned_levels();
     test_tables();
     test_environment(argv[0]);
