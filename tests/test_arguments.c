@@ -397,7 +397,7 @@ static void test_linear(void)
         const heed_linear_options *given;
     } p;
     const heed_linear_options defaults = HEED_LINEAR_OPTIONS_INIT;
-    const heed_weights *weights = packed(5, 20, at(0));
+    const heed_weights *weights = packed(5, 20, at(0)), *pair = packed_pair(5, 20, at(0), at(1));
     float *garbage = buffer(256, 0);
     memset(garbage, 0, 256 * sizeof(float));
 #define reset()                                                                                                        \
@@ -424,6 +424,9 @@ static void test_linear(void)
     WRONG(HEED_ERR_OVERLAP, p.y = p.x);
     WRONG(HEED_ERR_OVERLAP, p.y = p.x + 16);
     WRONG(HEED_ERR_OVERLAP, (p.y = at(2), p.o.bias = at(2) + 61));
+    WRONG(HEED_ERR_OVERLAP, p.o.bias = p.y - 19);
+    WRONG(HEED_ERR_OVERLAP, (p.weights = pair, p.o.up_bias = p.y - 19));
+    GOOD((p.weights = pair, p.o.bias = p.o.up_bias = p.y - 20));
     WRONG(HEED_ERR_OVERLAP, (p.y = at(3), p.ldy = 21));
     WRONG(HEED_ERR_OVERLAP, (p.y = at(3) + 1, p.ldy = 22));
     WRONG(HEED_ERR_OVERLAP, (p.y = shifted(weights, 128)));
@@ -696,6 +699,7 @@ static void test_top_k(void)
     HUGE_SIZES(HUGE_SIZE)
 #undef HUGE_SIZE
     WRONG(HEED_OK, (p.rows = 0, p.src = p.values = NULL, p.index = NULL));
+    WRONG(HEED_OK, (p.rows = 0, p.k = p.ld_values = p.ld_index = 10));
     WRONG(HEED_OK, (p.k = 0, p.src = p.values = NULL, p.index = NULL));
 #undef reset
 #undef call
@@ -771,6 +775,7 @@ static void test_layernorm(void)
     WRONG(HEED_ERR_OVERLAP, p.o.sum = at(3) + 8);
     WRONG(HEED_ERR_OVERLAP, p.o.mean = p.x + 38);
     WRONG(HEED_ERR_OVERLAP, p.o.mean = p.y - 3);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = p.y - 3);
     WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = p.o.mean);
     WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = p.o.sum);
     WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = at(2));
@@ -889,6 +894,7 @@ static void test_embed(void)
 #define call() heed_embed(NULL, p.n, p.cols, p.tables, p.given, p.sequences, p.offsets, p.dst, p.ld)
     begin("heed_embed refuses");
     GOOD((void)0);
+    GOOD((p.tables = 8, p.table[2] = p.table[3] = p.table[4] = p.table[5] = p.table[6] = p.table[7] = p.table[0]));
     WRONG(HEED_ERR_VALUE, p.tables = 0);
     WRONG(HEED_ERR_VALUE, p.tables = 9);
     WRONG(HEED_ERR_VALUE, p.tables = SIZE_MAX);
@@ -981,6 +987,10 @@ static void test_embed_layernorm(void)
     WRONG(HEED_ERR_VALUE, p.o.residual = at(8));
     WRONG(HEED_ERR_OVERLAP, p.dst = at(0));
     WRONG(HEED_ERR_OVERLAP, p.dst = at(3) - 10);
+    WRONG(HEED_ERR_OVERLAP, p.o.scale = p.dst - 4);
+    WRONG(HEED_ERR_OVERLAP, p.o.shift = p.dst - 4);
+    WRONG(HEED_ERR_OVERLAP, p.o.mean = p.dst - 5);
+    WRONG(HEED_ERR_OVERLAP, p.o.inverse_deviation = p.dst - 5);
     WRONG(HEED_ERR_OVERLAP, p.o.sum = p.dst);
     WRONG(HEED_ERR_OVERLAP, p.o.mean = p.dst + 34);
     WRONG(HEED_ERR_OVERLAP, p.o.mean = p.o.inverse_deviation);
@@ -1086,6 +1096,7 @@ static void test_rotary_table(void)
     const double wrong[] = {0.5, -10000.0, (double)NAN, (double)INFINITY, 0x1p1001};
     for (size_t i = 0; i < COUNT(wrong); i++)
         WRONG(HEED_ERR_VALUE, p.o.base = wrong[i]);
+    GOOD(p.o.base = 1.0);
     WRONG(HEED_ERR_VALUE, p.o.position_scale = (double)NAN);
     WRONG(HEED_ERR_VALUE, p.o.position_scale = 0x1p40);
     WRONG(HEED_ERR_VALUE, p.o.position_scale = -0x1p40);
@@ -1098,6 +1109,9 @@ static void test_rotary_table(void)
     WRONG(HEED_ERR_VALUE, (p.given_positions = NULL, p.first = SIZE_MAX));
     WRONG(HEED_ERR_VALUE, (p.given_positions = NULL, p.first = ((size_t)1 << 31) - 3));
     GOOD((p.given_positions = NULL, p.first = ((size_t)1 << 31) - 4));
+    GOOD(p.first = SIZE_MAX);
+    GOOD((p.given_positions = NULL, p.first = ((size_t)1 << 30) - 3, p.o.position_scale = 2.0));
+    WRONG(HEED_ERR_VALUE, (p.given_positions = NULL, p.first = ((size_t)1 << 30) - 2, p.o.position_scale = 2.0));
     WRONG(HEED_ERR_OVERLAP, p.cosine = p.sine);
     WRONG(HEED_ERR_OVERLAP, p.sine = p.cosine + 14);
     GOOD(p.sine = p.cosine + 15);
@@ -1197,6 +1211,10 @@ static void test_rotary(void)
     WRONG(HEED_ERR_OVERLAP, p.a.dst.data = at(1) + 39);
     WRONG(HEED_ERR_OVERLAP, (p.a.dst = (heed_heads_out){at(2) + 1, 54, 9, 18}));
     GOOD((p.a.dst = (heed_heads_out){at(2), 54, 9, 18}));
+    WRONG(HEED_ERR_OVERLAP, (p.a.dst = (heed_heads_out){at(2), 55, 9, 18}));
+    WRONG(HEED_ERR_OVERLAP, (p.a.seq = 1, p.a.dst = (heed_heads_out){at(2), 54, 10, 18}));
+    WRONG(HEED_ERR_OVERLAP, (p.a.src.batch_stride = 60, p.a.dst = (heed_heads_out){at(2), 60, 9, 19}));
+    WRONG(HEED_ERR_OVERLAP, p.a.dst.data = shifted(&p.ids[5], 0));
     WRONG(HEED_ERR_OVERFLOW, p.a.src.batch_stride = SIZE_MAX);
     WRONG(HEED_ERR_OVERFLOW, p.a.dst.batch_stride = SIZE_MAX / 2);
     WRONG(HEED_ERR_OVERFLOW, p.a.ld_cosine = SIZE_MAX / 4);
@@ -1312,6 +1330,7 @@ static void test_attention(void)
     expect(HEED_ERR_VALUE, heed_alibi_slopes(3, (double)NAN, slopes), "NaN");
     CHECK(slopes[0] == 7.0f && slopes[2] == 7.0f);
     CHECK(heed_alibi_slopes(0, 8.0, NULL) == HEED_OK);
+    CHECK(heed_alibi_slopes(3, 100.0, slopes) == HEED_OK);
     CHECK(heed_alibi_slopes(3, 8.0, slopes) == HEED_OK);
     CHECK(slopes[0] == 0x1p-4f && slopes[1] == 0x1p-8f && slopes[2] == 0x1p-2f);
     end();
@@ -1449,6 +1468,9 @@ static void test_ffn(void)
     WRONG(HEED_ERR_OVERLAP, p.y = p.x);
     WRONG(HEED_ERR_OVERLAP, p.y = p.residual);
     WRONG(HEED_ERR_OVERLAP, p.w.up_bias = p.y);
+    WRONG(HEED_ERR_OVERLAP, p.w.up_bias = p.y - (D_FF - 1));
+    WRONG(HEED_ERR_OVERLAP, (p.w.up = pair, p.w.gate_bias = p.y - (D_FF - 1)));
+    WRONG(HEED_ERR_OVERLAP, p.w.down_bias = p.y - (D_MODEL - 1));
     WRONG(HEED_ERR_OVERLAP, p.w.down_bias = p.y + 25);
     WRONG(HEED_ERR_OVERLAP, p.y = shifted(p.w.up, 64));
     WRONG(HEED_ERR_OVERLAP, p.y = shifted(p.w.down, 64));
@@ -1561,6 +1583,9 @@ static void test_mha(void)
     WRONG(HEED_ERR_SHAPE, p.w.key = p.w.query);
     WRONG(HEED_ERR_SHAPE, p.w.value = p.w.query);
     WRONG(HEED_ERR_SHAPE, p.w.output = p.w.query);
+    WRONG(HEED_ERR_SHAPE, p.w.value = packed(D_MODEL + 1, 3, at(0)));
+    WRONG(HEED_ERR_SHAPE, (SELF, p.w.key = packed(D_MODEL + 1, 4, at(0)), p.w.value = packed(D_MODEL + 1, 3, at(0))));
+    GOOD((p.w.key = packed(D_MODEL + 1, 4, at(0)), p.w.value = packed(D_MODEL + 1, 3, at(0))));
     WRONG(HEED_ERR_SHAPE, p.w.n_heads = 3);
     WRONG(HEED_ERR_SHAPE, p.w.n_heads = 0);
     WRONG(HEED_ERR_SHAPE, p.w.n_kv_heads = 2);
@@ -1616,8 +1641,16 @@ static void test_mha(void)
     WRONG(HEED_ERR_OVERLAP, p.a.map.data = at(1));
     WRONG(HEED_ERR_OVERLAP, p.a.map.data = at(2));
     WRONG(HEED_ERR_OVERLAP, p.a.map.data = at(5));
-    WRONG(HEED_ERR_OVERLAP, p.w.query_bias = p.a.y);
-    WRONG(HEED_ERR_OVERLAP, p.w.output_bias = p.a.y);
+    WRONG(HEED_ERR_OVERLAP, (p.a.seq_kv = 3, p.a.y = at(1), p.a.ldy = 10));
+    WRONG(HEED_ERR_OVERLAP, (p.a.offsets = p.offsets, p.a.y = shifted(&p.offsets[2], 0)));
+    WRONG(HEED_ERR_OVERLAP, (p.a.memory_offsets = p.offsets, p.a.y = shifted(&p.offsets[2], 0)));
+    WRONG(HEED_ERR_OVERLAP, (p.a.kv_lengths = p.lengths, p.a.y = shifted(&p.lengths[1], 0)));
+    WRONG(HEED_ERR_OVERLAP, p.w.query_bias = p.a.y - (2 * 4 - 1));
+    WRONG(HEED_ERR_OVERLAP, p.w.key_bias = p.a.y - 3);
+    WRONG(HEED_ERR_OVERLAP, p.w.value_bias = p.a.y - 2);
+    WRONG(HEED_ERR_OVERLAP, p.w.output_bias = p.a.y - (D_MODEL - 1));
+    WRONG(HEED_ERR_OVERLAP, p.a.slopes = p.a.y - 1);
+    WRONG(HEED_ERR_OVERLAP, p.a.sinks = p.a.y - 1);
     WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.w.query, 64));
     WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.w.key, 64));
     WRONG(HEED_ERR_OVERLAP, p.a.y = shifted(p.w.value, 64));
@@ -1888,6 +1921,11 @@ static void test_index_overlaps(void)
     a.kv_lengths = lengths;
     a.out.data = at(6);
     expect(HEED_ERR_OVERLAP, heed_attention(NULL, &a, NULL), "kv_lengths");
+    a.out.data = at(6) + sizeof(size_t) / sizeof(float);
+    expect(HEED_ERR_OVERLAP, heed_attention(NULL, &a, NULL), "the last of kv_lengths");
+    a.kv_lengths = NULL;
+    a.sinks = a.out.data - 3;
+    expect(HEED_ERR_OVERLAP, heed_attention(NULL, &a, NULL), "the last sink");
     a = good_attention();
     a.q_offsets = q;
     a.out.data = at(7);
@@ -1978,6 +2016,18 @@ static void test_huge_scratch(void)
     e.ldx = e.ldy = D_MODEL;
     expect(HEED_ERR_OVERFLOW, heed_encoder_workspace(NULL, 1, &model.layer.layer, &e, &bytes), "a stack's workspace");
     expect(HEED_ERR_OVERFLOW, heed_encoder(NULL, 1, &model.layer.layer, &e, NULL), "a stack");
+    heed_mha_args m = HEED_MHA_ARGS_INIT;
+    m.batch = PTRDIFF_MAX / 90;
+    m.seq_q = 1;
+    m.x = m.y = at(0);
+    m.ldx = m.ldy = D_MODEL;
+    expect(HEED_ERR_OVERFLOW, heed_mha(NULL, &model.layer.attention, &m, NULL), "projections and attention");
+    heed_attention_args one = HEED_ATTENTION_ARGS_INIT;
+    one.batch = PTRDIFF_MAX / 16 + 1;
+    one.n_heads = one.n_kv_heads = one.seq_q = one.seq_kv = one.head_dim = one.value_dim = 1;
+    one.q = one.k = one.v = (heed_heads){at(0), 0, 1, 1};
+    one.out = (heed_heads_out){at(1), 1, 1, 1};
+    expect(HEED_ERR_OVERFLOW, heed_attention(NULL, &one, NULL), "counters of sequences");
     heed_attention_args a = good_attention();
     a.scale = HEED_SCALE_VALUE;
     a.scale_value = 3e38f;

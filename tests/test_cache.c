@@ -716,6 +716,12 @@ static void test_options(void)
     o.n_kv_heads = 0;
     o.pages = (size_t)INT32_MAX + 1;
     EXPECT(HEED_ERR_OVERFLOW, heed_kv_cache_bytes(&o, &none));
+    o = good; /* nor keys that no page holds */
+    o.n_kv_heads = o.head_dim = o.value_dim = 0;
+    o.batch = o.pages = 1;
+    o.page_keys = 16;
+    o.capacity = (size_t)PTRDIFF_MAX + 1;
+    EXPECT(HEED_ERR_OVERFLOW, heed_kv_cache_bytes(&o, &none));
     o = good;
     unsigned char *memory = (unsigned char *)buffer(bytes / 4 + 2, 0);
     EXPECT(HEED_ERR_NULL, heed_kv_cache_create(&o, NULL, bytes, &cache));
@@ -775,6 +781,8 @@ static void test_batch_calls(void)
     expect_append(HEED_ERR_OVERLAP, plain, 3, order, 2, offsets, &bad, &v, "k in the cache");
     bad.data = NULL;
     expect_append(HEED_ERR_NULL, plain, 3, order, 2, offsets, &bad, &v, "no data");
+    expect_append(HEED_ERR_OVERLAP, plain, 1, plain->length, 1, NULL, &k, &v, "sequences in the cache");
+    expect_append(HEED_ERR_OVERLAP, plain, 2, NULL, 1, plain->length, &k, &v, "offsets in the cache");
     EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, order[0], 0, 1, &page));
     expect_append(HEED_ERR_INDEX, paged, 3, order, 2, offsets, &k, &v, "a missing page");
     offsets[2] = offsets[3] = 1;
@@ -800,10 +808,53 @@ static heed_kv_cache *make_unlike(size_t which)
     return cache;
 }
 
+/* As make_cache makes one without pages, for one sequence of so many keys. */
+static heed_kv_cache *make_short(size_t capacity)
+{
+    heed_kv_cache_options o = HEED_KV_CACHE_OPTIONS_INIT;
+    heed_kv_cache *cache = NULL;
+    size_t bytes = 0;
+    o.batch = 1;
+    o.n_kv_heads = KV_HEADS;
+    o.head_dim = DIM;
+    o.value_dim = VALUES;
+    o.capacity = capacity;
+    CHECK(heed_kv_cache_bytes(&o, &bytes) == HEED_OK);
+    CHECK(heed_kv_cache_create(&o, buffer(bytes / 4 + 2, 0), bytes, &cache) == HEED_OK);
+    return cache;
+}
+
+/* Memory that is aligned to no more than size_t, wherever its end lies. */
+static void test_exact_bytes(void)
+{
+    enum { CAPACITY = 32, PAST = 64 };
+    heed_kv_cache_options o = HEED_KV_CACHE_OPTIONS_INIT;
+    heed_heads k = head_major(keys[0], MOST_KEYS, DIM), v = head_major(values[0], MOST_KEYS, VALUES);
+    size_t bytes = 0;
+    o.batch = 1;
+    o.n_kv_heads = KV_HEADS;
+    o.head_dim = DIM;
+    o.value_dim = VALUES;
+    o.capacity = CAPACITY;
+    begin("a cache stays within its bytes wherever it lies");
+    CHECK(heed_kv_cache_bytes(&o, &bytes) == HEED_OK);
+    for (size_t offset = 0; offset < 64; offset += sizeof(size_t)) {
+        heed_kv_cache *cache = NULL;
+        unsigned char *memory = (unsigned char *)buffer((bytes + 2 * PAST) / 4, 0) + offset, past[PAST];
+        memset(memory, 0x5a, bytes + PAST);
+        memset(past, 0x5a, sizeof past);
+        EXPECT(HEED_OK, heed_kv_cache_create(&o, memory, bytes, &cache));
+        EXPECT(HEED_OK, heed_kv_cache_append(NULL, cache, 0, CAPACITY, &k, &v));
+        CHECK(memcmp(memory + bytes, past, sizeof past) == 0);
+    }
+    end();
+    release_all();
+}
+
 static void test_calls(void)
 {
     enum { PAGE = 48 };
-    const int32_t pages[] = {0, 1, 99}, other = 2, negative[] = {-2}, missing[] = {-1};
+    const int32_t pages[] = {0, 1, 99}, other = 2, negative[] = {-2}, missing[] = {-1}, past[] = {15};
     heed_heads k = head_major(keys[0], MOST_KEYS, DIM), v = head_major(values[0], MOST_KEYS, VALUES), bad;
     size_t length = 0;
     begin("the calls of a cache refuse");
@@ -833,6 +884,8 @@ static void test_calls(void)
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_set_pages(paged, SEQUENCES, 0, 1, pages));
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_set_pages(paged, 0, 0, 3, pages));
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_set_pages(paged, 0, 0, 1, negative));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_set_pages(paged, 0, 0, 1, past));
+    EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, 0, 15, 0, NULL));
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_set_pages(paged, 0, 14, 2, pages));
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_set_pages(paged, 0, SIZE_MAX, 1, pages));
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_set_pages(plain, 0, 0, 1, pages));
@@ -855,6 +908,15 @@ static void test_calls(void)
     EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, 1, 0, 1, &other));
     EXPECT(HEED_OK, heed_kv_cache_fork(paged, 1, paged, 0, PAGE));
     EXPECT(HEED_OK, heed_kv_cache_fork(plain, 1, paged, 0, 2 * PAGE));
+    heed_kv_cache *alike = make_cache(PAGE, 15), *short_one = make_short(2 * PAGE - 1);
+    EXPECT(HEED_OK, heed_kv_cache_set_pages(alike, 1, 0, 2, pages));
+    EXPECT(HEED_OK, heed_kv_cache_fork(alike, 1, paged, 0, 2 * PAGE)); /* pages of those numbers, but its own */
+    EXPECT(HEED_ERR_SHAPE, heed_kv_cache_fork(short_one, 0, paged, 0, 2 * PAGE));
+    EXPECT(HEED_OK, heed_kv_cache_fork(short_one, 0, paged, 0, 2 * PAGE - 1));
+    EXPECT(HEED_OK, heed_kv_cache_set_pages(alike, 1, 1, 1, missing));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_fork(plain, 0, alike, 1, PAGE + 1));
+    EXPECT(HEED_OK, heed_kv_cache_fork(plain, 0, alike, 1, PAGE));
+    EXPECT(HEED_OK, heed_kv_cache_fork(plain, 0, paged, 0, PAGE)); /* over what it holds itself */
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_share(paged, 1, 0, 1));
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_share(paged, 1, 0, 3 * PAGE));
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_share(plain, 0, 1, 0));
@@ -906,6 +968,8 @@ static void test_calls(void)
     a = good;
     a.out.data = (float *)(void *)paged;
     EXPECT(HEED_ERR_OVERLAP, heed_attention(context, &a, NULL));
+    a.out.data = (float *)(void *)which;
+    EXPECT(HEED_ERR_OVERLAP, heed_attention(context, &a, NULL));
     a = good;
     a.kv_offsets = (const size_t *)(const void *)((const char *)out + 1);
     EXPECT(HEED_OK, heed_attention(context, &a, NULL));
@@ -918,6 +982,7 @@ static void test_calls(void)
 int main(void)
 {
     test_options();
+    test_exact_bytes();
     test_calls();
     test_batch_calls();
     for_each_table(test_table);
