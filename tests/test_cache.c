@@ -524,7 +524,7 @@ static void check_lasting_layers(void)
     heed_kv_cache *caches[] = {make_filled_pages(0), make_filled_pages(48), make_filled_pages(16)};
     heed_mha_args m = common_mha(&shapings[0]);
     heed_encoder_args e = HEED_ENCODER_ARGS_INIT;
-    size_t bytes = 0, stack_bytes = 0;
+    size_t bytes = 0, stack_bytes = 0, stack_less = 0;
     make_stack(w, f, stack);
     stack[0].cache = caches[0];
     stack[1].cache = caches[1];
@@ -533,15 +533,17 @@ static void check_lasting_layers(void)
     m.y = e.y = guarded(MODEL, 1);
     m.cache = caches[2];
     e.ldx = e.ldy = MODEL;
+    e.seq_kv = GROWTH;
+    CHECK(heed_encoder_workspace(context, LAYERS, stack, &e, &stack_less) == HEED_OK);
     e.seq_kv = MOST_KEYS;
     CHECK(heed_mha_workspace(context, &w[0], &m, &bytes) == HEED_OK);
     CHECK(heed_encoder_workspace(context, LAYERS, stack, &e, &stack_bytes) == HEED_OK);
-    const heed_workspace lasting = room(bytes), stack_lasting = room(stack_bytes);
+    const heed_workspace lasting = room(bytes), stack_lasting = room(stack_bytes), stack_small = room(stack_less);
     for (size_t held = 0; held < MOST_KEYS; held += GROWTH) {
         for (size_t i = 0; i < sizeof caches / sizeof *caches; i++)
             append(caches[i], 0, 0, held, GROWTH - 1);
         CHECK(heed_mha(context, &w[0], &m, &lasting) == HEED_OK);
-        CHECK(heed_encoder(context, LAYERS, stack, &e, &stack_lasting) == HEED_OK);
+        CHECK(heed_encoder(context, LAYERS, stack, &e, held == 0 ? &stack_small : &stack_lasting) == HEED_OK);
     }
 }
 
