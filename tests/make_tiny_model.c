@@ -65,9 +65,10 @@ static const char *const vocabulary[] = {
 /* Variants of model.safetensors. The first ones are sound. */
 enum variant {
     PLAIN,
-    PREFIXED,   /* names begin with "bert." */
-    MISALIGNED, /* the header ends at an odd byte */
-    OLD_NAMES,  /* gamma and beta */
+    PREFIXED,    /* names begin with "bert." */
+    MISALIGNED,  /* the header ends at an odd byte */
+    OLD_NAMES,   /* gamma and beta */
+    NO_ELEMENTS, /* with a tensor of no elements */
     TRUNCATED,
     SHORT,
     LONG_HEADER,
@@ -76,6 +77,9 @@ enum variant {
     WRONG_TYPE,
     UNKNOWN_TYPE,
     WRONG_SHAPE,
+    DEEP_SHAPE, /* of nine dimensions */
+    TRANSPOSED, /* a matrix, which has as many elements */
+    FLAT,       /* a vector in place of a table */
     SHAPE_OVERFLOW,
     WRONG_SIZE,
     OVERLAP,
@@ -90,10 +94,10 @@ enum variant {
 };
 
 static const char *const variant_names[VARIANTS] = {
-    "plain",          "prefixed",    "misaligned", "old-names",  "truncated",    "short",
-    "long-header",    "huge-header", "bad-json",   "wrong-type", "unknown-type", "wrong-shape",
-    "shape-overflow", "wrong-size",  "overlap",    "gap",        "decreasing",   "outside",
-    "negative",       "trailing",    "duplicate",  "missing",
+    "plain",       "prefixed",    "misaligned",     "old-names",  "no-elements",  "truncated",   "short",
+    "long-header", "huge-header", "bad-json",       "wrong-type", "unknown-type", "wrong-shape", "deep-shape",
+    "transposed",  "flat",        "shape-overflow", "wrong-size", "overlap",      "gap",         "decreasing",
+    "outside",     "negative",    "trailing",       "duplicate",  "missing",
 };
 
 struct tensor {
@@ -188,7 +192,8 @@ static void add_layer(struct tiny *tiny, size_t layer)
     add_linear(tiny, layer, "attention.self.key", HIDDEN, HIDDEN);
     add_linear(tiny, layer, "attention.self.value", HIDDEN, HIDDEN);
     add_linear(tiny, layer, "attention.output.dense", HIDDEN, HIDDEN);
-    add_linear(tiny, layer, "intermediate.dense", INNER, HIDDEN);
+    bool transposed = tiny->variant == TRANSPOSED;
+    add_linear(tiny, layer, "intermediate.dense", transposed ? HIDDEN : INNER, transposed ? INNER : HIDDEN);
     add_linear(tiny, layer, "output.dense", HIDDEN, INNER);
     snprintf(name, sizeof name, "encoder.layer.%zu.attention.output", layer);
     add_norm(tiny, name);
@@ -200,7 +205,9 @@ static void add_tensors(struct tiny *tiny)
 {
     add(tiny, "embeddings.word_embeddings.weight", VOCABULARY, HIDDEN);
     add(tiny, "embeddings.position_embeddings.weight", POSITIONS, HIDDEN);
-    add(tiny, "embeddings.token_type_embeddings.weight", TYPES, HIDDEN);
+    add(tiny, "embeddings.token_type_embeddings.weight", tiny->variant == FLAT ? 0 : TYPES, HIDDEN);
+    if (tiny->variant == NO_ELEMENTS)
+        add(tiny, "no-elements", 0, 0);
     add_norm(tiny, "embeddings");
     for (size_t layer = 0; layer < LAYERS; layer++)
         add_layer(tiny, layer);
@@ -226,6 +233,8 @@ static bool append_entry(const struct tiny *tiny, size_t index, size_t begin, si
         snprintf(shape, sizeof shape, "%zu,%zu", tensor->rows, tensor->cols);
     else if (fault == SHAPE_OVERFLOW)
         snprintf(shape, sizeof shape, "2147483647,2147483647,2147483647");
+    else if (fault == DEEP_SHAPE)
+        snprintf(shape, sizeof shape, "1,1,1,1,1,1,1,1,%zu", tensor->cols);
     else if (fault == WRONG_SHAPE)
         snprintf(shape, sizeof shape, "%zu,%d", tensor->cols / 2, 2);
     else

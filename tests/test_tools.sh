@@ -73,6 +73,10 @@ same() {
     cmp -s "$1" "$2"
 }
 
+differ() {
+    ! cmp -s "$1" "$2"
+}
+
 # Whether the directory holds nothing but what is named.
 holds_only() {
     directory=$1
@@ -109,11 +113,26 @@ The dog ran, un-doable!
 a b c 1 2 11 22 121
 END
 
+# npy_header ROWS COLUMNS: 128 bytes, for this machine's order of bytes.
+npy_header() {
+    case $(printf '\001\000' | od -An -td2) in *256) order='>' ;; *) order='<' ;; esac
+    printf '\223NUMPY\001\000v\000'
+    printf '%-117s\n' "{'descr': '${order}f4', 'fortran_order': False, 'shape': ($1, $2), }"
+}
+
+# end_with FILE OCTALS: puts these bytes over the last ones.
+end_with() {
+    printf '%b' "$2" >"$work/end"
+    dd if="$work/end" of="$1" bs=1 seek=$(($(wc -c <"$1") - $(wc -c <"$work/end"))) conv=notrunc 2>"$err"
+}
+
 test_formats() {
     run --format text --output "$work/text" "$work/lines"
     expect "text: one line for each line" test "$(wc -l <"$work/text")" -eq 5
     expect "text: 32 numbers in each" awk 'NF != 32 { bad = 1 } END { exit bad }' "$work/text"
     expect "nothing on standard error" is_quiet
+    run --verbose --threads 2 --isa scalar --format text "$work/lines" >"$out"
+    expect "--verbose says what ran" grep -q '^heed-embed: level scalar, 2 threads, 5 lines, 41 tokens, ' "$err"
     run "$work/lines" >"$work/jsonl"
     expect "jsonl is the default: one line for each line" test "$(wc -l <"$work/jsonl")" -eq 5
     expect "jsonl: line, text and number of tokens" \
@@ -125,6 +144,12 @@ test_formats() {
     expect "npy: the size of header and numbers" test "$(wc -c <"$work/a.npy")" -eq $((128 + 5 * 32 * 4))
     expect "npy: the shape" grep -q "'shape': (5, 32)" "$work/a.npy"
     expect "npy: the same on standard output" same "$work/a.npy" "$work/b.npy"
+    npy_header 5 32 >"$work/header"
+    dd if="$work/a.npy" of="$out" bs=128 count=1 2>"$err"
+    expect "npy: the header of version 1.0" same "$out" "$work/header"
+    dd if="$work/a.npy" bs=128 skip=1 2>"$err" | od -An -v -tfF | tr -s ' ' '\n' | sed '/^$/d' >"$work/numbers"
+    tr ' ' '\n' <"$work/text" | paste - "$work/numbers" >"$out"
+    expect "npy: the numbers of text" awk '{ d = $1 - $2 } d * d > 1e-12 { bad = 1 } END { exit bad || NR != 160 }' "$out"
     run --format npy --output "$work/c.npy" /dev/null
     expect "npy: no lines" grep -q "'shape': (0, 32)" "$work/c.npy"
 }
@@ -182,11 +207,51 @@ test_types() {
         "$embed" --model "$work/$type" --format text "$work/lines" >"$out" 2>"$err"
         expect "weights of type $type" same "$out" "$work/text"
     done
-    for variant in prefixed misaligned old-names; do
+    for variant in prefixed misaligned old-names no-elements; do
         new_model "$work/$variant" f32 $variant
         "$embed" --model "$work/$variant" --format text "$work/lines" >"$out" 2>"$err"
         expect "weights: $variant" same "$out" "$work/text"
     done
+}
+
+# Numbers that are the same in both types: -1023 * 2^-24, which is subnormal in one of them, and -inf.
+test_values() {
+    new_model "$work/single" f32
+    new_model "$work/half" f16
+    for bytes in '\0377\0203 \0000\0300\0177\0270' '\0000\0374 \0000\0000\0200\0377'; do
+        end_with "$work/half/model.safetensors" "${bytes% *}"
+        end_with "$work/single/model.safetensors" "${bytes#* }"
+        "$embed" --model "$work/single" --format text --no-normalize "$work/lines" >"$work/expected" 2>"$err"
+        "$embed" --model "$work/half" --format text --no-normalize "$work/lines" >"$out" 2>"$err"
+        expect "a value of f32 and of f16" same "$out" "$work/expected"
+        expect "is not ignored" differ "$out" "$work/raw"
+    done
+    "$embed" --model "$work/single" --no-normalize "$work/first" >"$out" 2>"$err"
+    expect "jsonl: null for what JSON has no number for" test "$(grep -c ',null\]}$' "$out")" -eq 2
+}
+
+# variant FILE EXPRESSION: a model whose FILE is edited by sed embeds the lines.
+variant() {
+    new_model "$work/variant" f32
+    sed "$2" "$model/$1" >"$work/variant/$1"
+    "$embed" --model "$work/variant" --format text "$work/lines" >"$out" 2>"$err"
+}
+
+test_config() {
+    variant config.json 's/"gelu"/"gelu_new"/'
+    cp "$out" "$work/tanh"
+    expect "gelu_new is another activation" differ "$work/tanh" "$work/text"
+    variant config.json 's/"gelu"/"gelu_pytorch_tanh"/'
+    expect "gelu_pytorch_tanh is the same one" same "$out" "$work/tanh"
+    variant config.json 's/"gelu"/"relu"/'
+    expect "relu is none of them" differ "$out" "$work/text"
+    expect "nor the other one" differ "$out" "$work/tanh"
+    variant config.json 's/"hidden_act":"gelu",//'
+    expect "gelu is the default" same "$out" "$work/text"
+    variant config.json 's/,"layer_norm_eps":1e-12//'
+    expect "as is an eps of 1e-12" same "$out" "$work/text"
+    variant config.json 's/1e-12/0.5/'
+    expect "another eps counts" differ "$out" "$work/text"
 }
 
 repeat() {
@@ -284,6 +349,17 @@ test_tables() {
     expect "--top: so many lines and a heading" test "$(wc -l <"$out")" -eq 3
     run --similar "a" --top 1 "$work/lines" "$work/lines" "$work/lines" >"$out"
     expect "--top 1 of many lines" test "$(wc -l <"$out")" -eq 2
+    run --similar "a" "$work/lines" "$work/lines" "$work/lines" >"$out"
+    expect "--top is 10 if not given" test "$(wc -l <"$out")" -eq 11
+    repeat 2 "$work/first" | run --similar "the cat sat on the mat." --top 2 >"$out"
+    expect "--similar: of equal ones the earlier line first" \
+        test "$(awk 'NR > 1 { printf "%s ", $2 }' "$out")" = "1 3 "
+    printf 'a\033b\177c\302\237d\n' | run --similar a >"$out"
+    expect "--similar: no control characters" grep -q ' a b c  d$' "$out"
+    repeat 20 "$work/lines" | run --similarity >"$out"
+    expect "--similarity of 100 lines" test "$(wc -l <"$out")" -eq 101
+    expect "--similarity: lines are numbered from 1" \
+        test "$(awk 'NR == 1 { print $1, $NF } NR == 101 { print $1 }' "$out" | tr '\n' ' ')" = "1 100 100 "
     run --similarity "$work/lines" >"$out"
     expect "--similarity: a row for each line and a heading" test "$(wc -l <"$out")" -eq 6
     expect "--similarity: ones on the diagonal" awk 'NR > 1 && $NR != "1.000" { bad = 1 } END { exit bad }' "$out"
@@ -299,6 +375,8 @@ test_bad_models() {
         'truncated|is it truncated' 'short|not a safetensors file' 'long-header|is it truncated' \
         'huge-header|over the limit' 'bad-json|not valid JSON' 'wrong-type|dtype I32 is not supported' \
         'unknown-type|dtype X9 is not supported' 'wrong-shape|shape does not fit' 'shape-overflow|shape overflows' \
+        'deep-shape|shape has too many dimensions' 'transposed|dense.weight: shape does not fit' \
+        'flat|token_type_embeddings.weight: shape does not fit' \
         'wrong-size|do not fit dtype and shape' 'overlap|overlap another tensor' 'gap|leave a gap' \
         'decreasing|decrease' 'outside|outside the file' 'negative|not two whole numbers' \
         'trailing|follow the last tensor' 'duplicate|two of that name' 'missing|is missing'; do
@@ -308,6 +386,9 @@ test_bad_models() {
             "$embed" --model "$broken" --output "$work/empty/out" "$work/lines"
         expect "and no output file" holds_only "$work/empty" ''
     done
+    new_model "$broken" f32
+    printf '\001' | dd of="$broken/model.safetensors" bs=1 seek=4 conv=notrunc 2>"$err"
+    refuse "model.safetensors: a header of 4 GiB" 1 'header length .* is over the limit' "$embed" --model "$broken"
     for file in config.json model.safetensors; do
         new_model "$broken" f32
         rm "$broken/$file"
@@ -343,6 +424,12 @@ test_bad_configs() {
         'another kind of positions' 'position_embedding_type "relative_key"'
     change config.json 's/"hidden_size":32/"hidden_size":"32"/' 'hidden_size is a string' 'hidden_size is not a whole'
     change config.json 's/"hidden_size":32/"hidden_size":-32/' 'hidden_size is negative' 'hidden_size is not a whole'
+    change config.json 's/"hidden_size":32/"hidden_size":32.5/' 'hidden_size is a fraction' 'hidden_size is not a whole'
+    change config.json 's/"hidden_size":32/"hidden_size":0/' 'hidden_size is zero' 'hidden_size is missing or zero'
+    change config.json 's/"hidden_size":32,//' 'no hidden_size' 'hidden_size is missing or zero'
+    change config.json 's/{/{"is_decoder":true,/' 'a decoder' 'a decoder is not supported'
+    change config.json 's/{/{"add_cross_attention":true,/' 'cross-attention' 'a decoder is not supported'
+    change config.json 's/1e-12/2/' 'a large layer_norm_eps' 'layer_norm_eps is not a number'
     change config.json 's/"num_attention_heads":4/"num_attention_heads":5/' 'heads that do not divide' 'not a multiple'
     change config.json 's/1e-12/-1/' 'negative layer_norm_eps' 'layer_norm_eps is not a number'
     change config.json 's/}//' 'config.json is cut short' 'not valid JSON'
@@ -402,6 +489,15 @@ test_bad_configs() {
     mkdir "$broken/1_Pooling"
     echo '{"pooling_mode_max_tokens": true}' >"$broken/1_Pooling/config.json"
     refuse "another pooling" 1 'pooling mode "max_tokens" is not supported' "$embed" --model "$broken"
+    echo '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}' >"$broken/1_Pooling/config.json"
+    refuse "two poolings" 1 'more than one pooling mode' "$embed" --model "$broken"
+    echo '{"pooling_mode_cls_token": false}' >"$broken/1_Pooling/config.json"
+    refuse "no pooling" 1 'no pooling mode is set' "$embed" --model "$broken"
+    echo '[{"path":"0_Transformer","type":"a.Transformer"}]' >"$broken/modules.json"
+    refuse "a transformer in a folder" 1 'modules.json: module "a.Transformer"' "$embed" --model "$broken"
+    new_model "$broken" f32
+    echo '{"do_lower_case": true}' >"$broken/sentence_bert_config.json"
+    refuse "do_lower_case" 1 'sentence_bert_config.json: do_lower_case is not supported' "$embed" --model "$broken"
 }
 
 test_bad_limits() {
@@ -488,10 +584,11 @@ test_usage() {
     refuse "an option without its argument" 2 'needs an argument' "$embed" --model
     refuse "an unknown format" 2 'format xml' "$embed" --model "$model" --format xml
     refuse "an unknown pooling" 2 'pooling max' "$embed" --model "$model" --pooling max
-    for bad in 0 -1 x 1x '' 99999999999999999999; do
+    for bad in 0 -1 x 1x '' 65537 99999999999999999999; do
         refuse "--threads \"$bad\"" 2 'threads .*not a number' "$embed" --model "$model" --threads "$bad"
     done
     refuse "two tables" 2 'only one of' "$embed" --model "$model" --similar a --similarity
+    refuse "a table and tokens" 2 'only one of' "$embed" --model "$model" --similar a --tokens
     refuse "--format with a table" 2 'does not go with' "$embed" --model "$model" --similar a --format text
     refuse "--format before --tokens" 2 'does not go with' "$embed" --model "$model" --format jsonl --tokens
     refuse "--tokens before --format" 2 'does not go with' "$embed" --model "$model" --tokens --format jsonl
@@ -685,6 +782,8 @@ test_tokens
 test_types
 test_invariance
 test_settings
+test_values
+test_config
 test_truncation
 test_invalid_utf8
 test_tables
