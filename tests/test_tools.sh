@@ -93,6 +93,11 @@ printed() {
     test "$status" -eq 0 && test -s "$out" && is_quiet
 }
 
+# has_mode OCTAL FILE
+has_mode() {
+    test "$(find "$2" -prune -perm "$1")" = "$2"
+}
+
 is_link_to_lines() {
     test -h "$1" && test "$(wc -l <"$1")" -eq "$2"
 }
@@ -175,6 +180,8 @@ test_input() {
     printf '%s' "$(cat "$work/lines")" >"$work/unfinished"
     run --format text "$work/unfinished" >"$out"
     expect "a last line without its end" same "$out" "$work/text"
+    printf 'a\r' | run >"$out"
+    expect "but for one that no line feed follows" grep -q '"text":"a\\u000d"' "$out"
     printf 'a\000b\n' | run --tokens >"$out"
     expect "a NUL in a line vanishes" test "$(cat "$out")" = "[2,1,3]"
 }
@@ -252,6 +259,42 @@ test_config() {
     expect "as is an eps of 1e-12" same "$out" "$work/text"
     variant config.json 's/1e-12/0.5/'
     expect "another eps counts" differ "$out" "$work/text"
+}
+
+# ids NAME IDS TEXT: the tokens of a model in $work/variant.
+ids() {
+    printf '%b\n' "$3" | "$embed" --model "$work/variant" --tokens >"$out" 2>"$err"
+    expect "$1" test "$(cat "$out")" = "$2"
+}
+
+# without_json SETTINGS: a model by vocab.txt and these settings.
+without_json() {
+    new_model "$work/variant" f32
+    rm "$work/variant/tokenizer.json"
+    echo "$1" >"$work/variant/tokenizer_config.json"
+}
+
+test_tokenizer_settings() {
+    variant tokenizer.json 's/"handle_chinese_chars":true/"handle_chinese_chars":false/'
+    ids "handle_chinese_chars: false" '[2,1,3]' '今天'
+    variant tokenizer.json 's/"clean_text":true/"clean_text":false/'
+    ids "clean_text: false" '[2,1,5,3]' 'a\0001 a'
+    variant tokenizer.json 's/"strip_accents":null/"strip_accents":false/'
+    ids "strip_accents: false" '[2,18,1,3]' 'ELEVE élève'
+    new_model "$work/variant" f32
+    awk '{ printf "%s\r\n", $0 }' "$model/vocab.txt" >"$work/variant/vocab.txt"
+    rm "$work/variant/tokenizer.json"
+    ids "vocab.txt with carriage returns" '[2,18,18,9,3]' 'eleve élève Cat'
+    without_json '{"do_lower_case": false}'
+    ids "do_lower_case: false" '[2,18,1,1,3]' 'eleve élève Cat'
+    without_json '{"strip_accents": false}'
+    ids "vocab.txt, strip_accents: false" '[2,18,1,9,3]' 'eleve élève Cat'
+    without_json '{"tokenize_chinese_chars": false}'
+    ids "tokenize_chinese_chars: false" '[2,1,3]' '今天'
+    without_json '{"cls_token": "the", "sep_token": {"content": "cat"}}'
+    ids "other tokens around" '[8,5,9]' 'a'
+    echo '{"max_seq_length": 2}' >"$work/variant/sentence_bert_config.json"
+    ids "a limit that is the tokens around" '[8,9]' 'a'
 }
 
 repeat() {
@@ -339,6 +382,8 @@ test_invalid_utf8() {
     expect "invalid UTF-8 is replaced" test "$(cat "$out")" = "$(printf '[2,1,3]\n[2,3]')"
     expect "invalid UTF-8 is counted" grep -q '^heed-embed: 2 invalid UTF-8 sequences were replaced' "$err"
     expect "in one line" test "$(wc -l <"$err")" -eq 1
+    printf 'a\377b\n' | run --quiet --tokens >"$out"
+    expect "--quiet: it is not" is_quiet
     printf 'a\377b\n' | run >"$out"
     expect "the text is written repaired" grep -q "\"text\":\"a$(printf '\357\277\275')b\"" "$out"
 }
@@ -468,6 +513,10 @@ test_bad_configs() {
         'added tokens of one name' 'token "zz" has id 0, but 35 before'
     change tokenizer.json 's/"content":"\[CLS\]",//' 'an added token without content' 'token "" has no content'
     change tokenizer.json 's/"id":4,/"id":5,/' 'an added token that contradicts' '"\[MASK\]" has id 5, but 4 before'
+    change tokenizer.json 's/"id":4,/"id":4,"single_word":true,/' 'an added token that is a word' 'single_word of added'
+    change tokenizer.json 's/"\[SEP\]",3\]/"[SEP]",36]/' 'a separator outside the table' 'BertProcessing with such an id'
+    change tokenizer.json 's/"max_length":24/"max_length":24,"direction":"Left"/' 'truncation of the left' \
+        'truncation direction "Left"'
     long=$(printf '%04001d' 0)
     change tokenizer.json "s/\"added_tokens\":\[{/\"added_tokens\":[{\"content\":\"$long\",\"id\":35},{/" \
         'an added token of 4001 bytes' 'added token "0*..." has more than 4000 bytes'
@@ -512,6 +561,10 @@ test_bad_limits() {
     sed 's/"max_length":24//' "$model/tokenizer.json" >"$broken/tokenizer.json"
     echo '{"model_max_length": 1}' >"$broken/tokenizer_config.json"
     refuse "model_max_length without room" 1 'tokenizer_config.json: a limit of 1' "$embed" --model "$broken"
+    rm "$broken/tokenizer.json"
+    echo '{"do_basic_tokenize": false}' >"$broken/tokenizer_config.json"
+    refuse "no basic tokenizer" 1 'tokenizer_config.json: do_basic_tokenize "false"' "$embed" --model "$broken"
+    sed 's/"max_length":24//' "$model/tokenizer.json" >"$broken/tokenizer.json"
     echo '{"model_max_length": "1"}' >"$broken/tokenizer_config.json"
     refuse "model_max_length that is no number" 1 'tokenizer_config.json: model_max_length' "$embed" --model "$broken"
     change tokenizer.json 's/"unk_token"/"max_input_chars_per_word":1001,"unk_token"/' 'words that are too long' \
@@ -538,6 +591,10 @@ test_templates() {
     change tokenizer.json "$(template "$cls,$sequence" '{"[SEP]":{"ids":[3]}}')" 'a token it does not have' "$no_ids"
     change tokenizer.json "$(template "$cls,$sequence" '{"[CLS]":{"ids":[]}}')" 'a token without ids' "$no_ids"
     change tokenizer.json "$(template "$cls,$sequence" '{"[CLS]":{"ids":2}}')" 'ids that are no list' "$no_ids"
+    change tokenizer.json "$(template "$cls,$sequence" '{"[CLS]":{"ids":[36]}}')" 'an id outside the table' \
+        'id of special token "\[CLS\]" is not supported'
+    change tokenizer.json "$(template "$cls,$sequence,$sep" "$specials" | sed 's/"type_id":0/"type_id":1/')" \
+        'another type_id' "$such"
     change tokenizer.json "$(template '{"SpecialToken":{}}' "$specials")" 'a token without a name' 'token "" of'
     change tokenizer.json "$(template '"junk"' null)" 'a piece that is none' "$such"
     change tokenizer.json "$(template '{"Sequence":3}' null)" 'a sequence that is no object' "$such"
@@ -552,7 +609,7 @@ test_bad_input() {
     refuse "no such input file" 1 'nowhere: No such file' "$embed" --model "$model" "$work/nowhere"
     refuse "a directory as input" 1 'directory' "$embed" --model "$model" "$work"
     dd if=/dev/zero bs=1048576 count=65 2>/dev/null | tr '\000' 'x' >"$work/long"
-    refuse "a line of 65 MiB" 1 'long:1: line is longer than' "$embed" --model "$model" "$work/long"
+    refuse "a line of 65 MiB" 1 'long:1: line is longer than' "$embed" --model "$model" "$work/lines" "$work/long"
     rm "$work/long"
     refuse "an unknown --isa" 2 'isa quantum: no level has that name' "$embed" --model "$model" --isa quantum
     refuse "an unknown HEED_ISA" 1 'HEED_ISA=quantum: no level has that name' \
@@ -605,6 +662,18 @@ test_usage() {
     refuse "heed-info: an argument" 2 'takes no argument' "$info" something
 }
 
+# Level, whether it is fused and usable; then KiB of each cache.
+fields_of_page() {
+    awk '/^  / { print $1, $2 == "fused" ? "true" : "false", $3 ~ /^(chosen|usable)/ ? "true" : "false" }
+         /cache: / { print $(NF - 1) == "cache:" ? "null" : $(NF - 1) }'
+}
+
+fields_of_json() {
+    tr '{' '\n' | tr '}' '\n' | awk -F'[:,]' '
+        /^"name":.*,"usable":.*,"reason":/ { print substr($2, 2, length($2) - 2), $8, $10 }
+        /^"l1d":[0-9a-z]*,"l2":[0-9a-z]*,"l3":[0-9a-z]*$/ { print $2; print $4; print $6 }'
+}
+
 test_help() {
     for program in "$embed" "$info"; do
         for option in --help --version; do
@@ -624,8 +693,14 @@ test_help() {
     fi
     "$info" --json >"$out" 2>"$err"
     expect "heed-info --json: one line" test "$(wc -l <"$out")" -eq 1
+    "$info" >"$work/page"
+    fields_of_page <"$work/page" >"$work/expected"
+    fields_of_json <"$out" >"$work/fields"
+    expect "heed-info --json: what the page says of levels and caches" same "$work/fields" "$work/expected"
+    expect "heed-info: why not the others" grep -q '  usable, but not the best$' "$work/page"
     HEED_ISA=scalar "$info" >"$out" 2>"$err"
     expect "heed-info: HEED_ISA chooses" grep -q '^level: scalar$' "$out"
+    expect "heed-info: and is why not the others" test "$(grep -c 'not the best$' "$out")" -eq 0
     HEED_ISA='' "$info" >"$work/unnamed"
     (unset HEED_ISA && exec "$info") >"$out" 2>"$err"
     expect "heed-info: an empty HEED_ISA names nothing" cmp -s "$work/unnamed" "$out"
@@ -668,6 +743,14 @@ test_output_errors() {
     expect "leaves the old output file" test "$(cat "$work/dir/out")" = old
     run --format text --output "$work/dir/out" "$work/lines"
     expect "success replaces it" same "$work/dir/out" "$work/text"
+    chmod 640 "$work/dir/out"
+    run --format text --output "$work/dir/out" "$work/first"
+    expect "the permissions stay" has_mode 640 "$work/dir/out"
+    for mode in 022 027; do
+        rm "$work/dir/out"
+        (umask $mode && run --format text --output "$work/dir/out" "$work/lines")
+        expect "a new file has those of umask $mode" has_mode "$(printf %o $((0666 & ~mode)))" "$work/dir/out"
+    done
     ln -s out "$work/dir/link"
     run --format text --output "$work/dir/link" "$work/first"
     expect "a symbolic link is followed" is_link_to_lines "$work/dir/link" 2
@@ -757,6 +840,20 @@ test_shrinking_weights() {
     expect "and leave nothing" holds_only "$work/dir" ''
 }
 
+# As under nohup. The FIFO is held open, so that nobody waits for the other end.
+test_ignored_signal() {
+    exec 3<>"$work/fifo"
+    (trap '' HUP && exec "$embed" --model "$model" --format text --output "$work/dir/out" "$work/fifo" 3>&-) 2>"$err" &
+    program=$!
+    awaits_output
+    kill -s HUP $program
+    cat "$work/lines" >&3
+    exec 3>&-
+    wait $program
+    expect "a signal that was ignored stays so" same "$work/dir/out" "$work/text"
+    rm -f "$work/dir/out"
+}
+
 # SIGQUIT is not among them: a shell may have its background processes ignore it.
 test_signals() {
     for signal in TERM ABRT BUS XCPU; do
@@ -784,6 +881,7 @@ test_invariance
 test_settings
 test_values
 test_config
+test_tokenizer_settings
 test_truncation
 test_invalid_utf8
 test_tables
@@ -802,6 +900,7 @@ test_closed_descriptors
 test_closed_pipe
 test_file_limit
 test_shrinking_weights
+test_ignored_signal
 test_signals
 echo "1..$count"
 test $failures -eq 0
