@@ -444,9 +444,9 @@ test_bad_models() {
         rm -f "$broken/$file"
         mkfifo "$broken/$file"
         # Whoever opens it to read would wait for the writer, which comes later.
-        sleep 5 >"$broken/$file" &
+        (sleep 5 && : >"$broken/$file") >/dev/null 2>&1 &
         refuse "$file is a FIFO" 1 "$file: not a regular file" "$embed" --model "$broken"
-        kill $!
+        expect "and nobody waited for its writer" kill $!
     done
     new_model "$broken" f32
     rm "$broken/tokenizer.json" "$broken/vocab.txt"
@@ -845,7 +845,8 @@ test_ignored_signal() {
     exec 3<>"$work/fifo"
     (trap '' HUP && exec "$embed" --model "$model" --format text --output "$work/dir/out" "$work/fifo" 3>&-) 2>"$err" &
     program=$!
-    awaits_output
+    tries=0
+    while holds_only "$work/dir" '' && test $tries -lt 1000; do tries=$((tries + 1)); done
     kill -s HUP $program
     cat "$work/lines" >&3
     exec 3>&-
