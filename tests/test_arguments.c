@@ -2023,7 +2023,7 @@ static void test_huge_scratch(void)
     m.ldx = m.ldy = D_MODEL;
     expect(HEED_ERR_OVERFLOW, heed_mha(NULL, &model.layer.attention, &m, NULL), "projections and attention");
     heed_attention_args one = HEED_ATTENTION_ARGS_INIT;
-    one.batch = PTRDIFF_MAX / 16 + 1;
+    one.batch = PTRDIFF_MAX / (2 * sizeof(size_t)) + 1;
     one.n_heads = one.n_kv_heads = one.seq_q = one.seq_kv = one.head_dim = one.value_dim = 1;
     one.q = one.k = one.v = (heed_heads){at(0), 0, 1, 1};
     one.out = (heed_heads_out){at(1), 1, 1, 1};
