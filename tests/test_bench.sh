@@ -156,6 +156,28 @@ expect "--seed gives the same shapes again" same_shapes
 run matmul "" --threads 1 --impl heed --random 3 --worst 1
 expect "--worst lists so many" test "$(grep -c '^#   [0-9.]* % of ' "$out")" -eq 1
 
+run rows "" --shape softmax:3x21 --shape relu:40x64 --threads 1 --isa scalar --impl heed --worst 1
+# Microseconds and rates of the table, which has fewer digits than the CSV file.
+same_rows() {
+    awk 'function near(a, b, digit) { return a - b <= digit + 1e-5 * b && b - a <= digit + 1e-5 * b }
+        NR == FNR { split($0, f, ","); us[f[2]] = 1e6 * f[6]; rate[f[2]] = f[7]; next }
+        $2 == "scalar" { n++; bad = bad || !near($5, us[$1], 0.001) || !near($6, rate[$1], 0.01) }
+        END { exit bad || n != 2 }' "$csv" "$out"
+}
+summary_of_csv() {
+    awk -F, 'NR > 1 { logs += log($10) }
+        NR == 2 || (NR > 2 && $10 < worst) { worst = $10; at = $2; limit = $9 }
+        END {
+            printf "# heed, scalar, 1 thread: geometric mean %.1f %% of the limit over 2 shapes, worst %.1f %% at %s\n",
+                exp(logs / 2), worst, at
+            printf "#   %.1f %% of %s at %s\n", worst, limit, at
+        }' "$csv"
+}
+expect "the table has the rows of the CSV file" same_rows
+summary_of_csv >"$work/expected"
+grep -e '^# heed, ' -e '^#   ' "$out" >"$work/told"
+expect "its summary is that of the rows" cmp -s "$work/told" "$work/expected"
+
 # More than there are addresses, so that no page of it is touched.
 ASAN_OPTIONS=allocator_may_return_null=1 "$bench" matmul --shape 500000000x500000000x1 --threads 1 --impl heed \
     >"$out" 2>"$err"
@@ -285,6 +307,7 @@ refuse 'expected MxNxK' matmul --shape 8x8x8x8
 refuse 'expected MxNxK' matmul --shape 8x0x8
 refuse 'expected MxNxK' matmul --shape 8x-8x8
 refuse 'expected MxNxK' matmul --shape 8x8x99999999999999999999
+refuse 'expected MxNxK' matmul --shape 8x8x1000000001
 refuse 'expected numbers' matmul --threads 0
 refuse 'expected numbers' matmul --threads 1,,1
 refuse 'expected numbers' matmul --threads 4097
@@ -293,10 +316,12 @@ refuse 'expected one of heed' matmul --impl nonsense
 refuse 'expected one of openblas' matmul --library nonsense=x
 refuse 'expected one of openblas' matmul --library heed=x
 refuse 'expected NAME=PATH' matmul --library onednn
+refuse 'expected NAME=PATH' matmul --library onednn=
 refuse 'for heed and unfused alone' matmul --in-turn --impl onednn
 refuse 'for heed and unfused alone' peak --in-turn
 refuse 'expected a number' matmul --seconds 0
 refuse 'expected a number' matmul --seconds nan
+refuse 'expected a number' matmul --seconds 1000001
 refuse 'expected a number' matmul --random 0
 refuse 'needs --random' matmul --seed 1
 refuse 'expected a number' matmul --worst -1
@@ -308,6 +333,7 @@ refuse 'neither' peak --shape 8x8x8
 refuse 'expected 1xNxK' gemv --shape 2x8x8
 refuse 'expected FUNCTION' rows --shape 8x8
 refuse 'expected FUNCTION' rows --shape soft:8x8
+refuse 'expected FUNCTION' rows --shape softmax:8x8x8
 refuse 'expected BATCHxHEADS' attention --shape 1x4/3x8x8x8
 refuse 'expected BATCHxHEADS' decode --shape 1x4x8x8x8+nonsense
 refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+window
@@ -315,6 +341,7 @@ refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+window0
 refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+causals
 refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+additive+boolean
 refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+causal+causal
+refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+alibi+alibi
 refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+window2+window3
 refuse 'expected MxNxK' linear --shape 8x8x8+nonsense
 refuse 'expected MxNxK' matmul --shape 8x8x8+bias
