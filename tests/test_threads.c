@@ -18,6 +18,10 @@
 #include <omp.h>
 #endif
 
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
 #if HAVE_SCHED_GETAFFINITY
 #include <sched.h>
 #include <sys/syscall.h>
@@ -268,12 +272,45 @@ static void run_on_thread(void *host, size_t n_tasks, heed_task *task, void *arg
     CHECK(pthread_join(thread, NULL) == 0 && call.ok);
 }
 
+#if defined(__SSE__)
+#define FLUSHED_OPERANDS 0x40u
+
+static void scale_subnormal(void *arg, size_t index, size_t worker)
+{
+    volatile float subnormal = 0x1p-140f, scale = 0x1p100f;
+    float *scaled = arg;
+    (void)worker;
+    scaled[index] = subnormal * scale;
+    usleep(200);
+}
+
+/* Whether the threads take subnormals for zeros, as the caller does. */
+static void test_flushing(const heed_context *context)
+{
+    float scaled[4 * TEAM];
+    size_t zeros = 0;
+    unsigned usual = _mm_getcsr();
+    _mm_setcsr(usual | FLUSHED_OPERANDS);
+    heed_run(context, 4 * TEAM, ENOUGH_WORK, scale_subnormal, scaled);
+    _mm_setcsr(usual);
+    for (size_t i = 0; i < 4 * TEAM; i++)
+        zeros += scaled[i] == 0.0f;
+    check_that(zeros == 4 * TEAM, "%zu of %d tasks flush as the caller", zeros, 4 * TEAM);
+}
+#else
+static void test_flushing(const heed_context *context)
+{
+    (void)context;
+}
+#endif
+
 static void test_modes(heed_context *context)
 {
     static const int directions[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TONEAREST};
     for (size_t d = 0; d < sizeof directions / sizeof *directions; d++)
         test_rounding(context, directions[d]);
     test_left_as_found(context);
+    test_flushing(context);
     heed_context_destroy(context);
 }
 
