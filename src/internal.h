@@ -83,6 +83,15 @@ heed_status heed_context_create_on(heed_context **context, const heed_context_op
 heed_status heed_context_resolve(const heed_context *context, struct heed_context *fallback,
                                  const struct heed_context **resolved);
 
+/* The kernels of a context, without the copy that NULL stands for: it would take as long as a small product. */
+static inline heed_status heed_kernels_of(const heed_context *context, const struct heed_kernels **kernels)
+{
+    if (!context)
+        return heed_level_select(NULL, kernels);
+    *kernels = context->kernels;
+    return HEED_OK;
+}
+
 /* ---- tasks (parallel.c) ---- */
 
 typedef void heed_task(void *arg, size_t index, size_t worker);
@@ -120,10 +129,14 @@ size_t heed_workers_of(const struct heed_context *context, size_t n_tasks);
 
 /* ---- sizes ---- */
 
-/* a * b and a + b, or SIZE_MAX for ever once anything overflows. */
+/* Half the digits of a size: two numbers of so few multiply without overflow. */
+#define HEED_HALF_SIZE (SIZE_MAX >> sizeof(size_t) * 4)
+
+/* a * b and a + b, or SIZE_MAX for ever once anything overflows. A division takes as long as ten multiply-adds. */
 static inline size_t heed_times(size_t a, size_t b)
 {
-    return a != 0 && b > SIZE_MAX / a ? SIZE_MAX : a * b;
+    bool fits = (a | b) <= HEED_HALF_SIZE;
+    return fits || a == 0 || b <= SIZE_MAX / a ? a * b : SIZE_MAX;
 }
 
 static inline size_t heed_plus(size_t a, size_t b)
@@ -189,6 +202,27 @@ void heed_write_tensor(struct heed_operands *operands, void *data, size_t size, 
 
 /* Packed weights, which are no matrix of the caller's. */
 void heed_read_weights(struct heed_operands *operands, const heed_weights *weights);
+
+/* Elements of a small operand and its stride at the most, so that no sum of its sizes overflows. The calls of small
+ * products, of which the table of operands would take a good part, are checked by these alone; whatever does not pass
+ * is left to the table, which says what is wrong. */
+#define HEED_SMALL_ELEMENTS 4096
+#define HEED_SMALL_STRIDE 65536
+
+/* Neither NULL, nor so high that a small operand would end beyond the last address, nor unaligned. */
+static inline bool heed_is_small_operand(const float *data)
+{
+    const uintptr_t span = ((uintptr_t)HEED_SMALL_ELEMENTS * HEED_SMALL_STRIDE + HEED_SMALL_ELEMENTS) * sizeof(float);
+    uintptr_t begin = (uintptr_t)data;
+    return begin - 1 < UINTPTR_MAX - span && begin % sizeof(float) == 0;
+}
+
+/* Whether so many floats do not meet. */
+static inline bool heed_are_apart(const float *a, size_t a_floats, const float *b, size_t b_floats)
+{
+    uintptr_t a_begin = (uintptr_t)a, b_begin = (uintptr_t)b;
+    return a_begin >= b_begin + b_floats * sizeof(float) || b_begin >= a_begin + a_floats * sizeof(float);
+}
 
 /* Checks the overlaps, and the workspace against all operands where one is given. */
 heed_status heed_operands_check(struct heed_operands *operands, const heed_workspace *workspace, size_t bytes);
@@ -296,6 +330,16 @@ void heed_cut_balanced(const struct heed_context *context, size_t m, size_t n, s
 
 void heed_cut_block(const struct heed_cut *cut, size_t index, size_t m, size_t n, size_t *i, size_t *j, size_t *rows,
                     size_t *cols);
+
+/* Multiply-adds that one thread does in some hundreds of nanoseconds, and sides whose product does not wrap: too few to
+ * be cut or shared, so that a plan would take a good part of the time. */
+#define HEED_SMALL_WORK 32768
+#define HEED_SMALL_SIDE 1024
+
+static inline bool heed_is_small_product(size_t m, size_t n, size_t k)
+{
+    return m <= HEED_SMALL_SIDE && n <= HEED_SMALL_SIDE && k <= HEED_SMALL_SIDE && m * n * k <= HEED_SMALL_WORK;
+}
 
 /* Sets the hints of product->b, and what stands for operands without elements; a copy would take as long as a small
  * product. */

@@ -337,27 +337,13 @@ static bool is_for_one(const struct heed_context *context, size_t m, size_t n, s
     return !context || !heed_is_shared(context, (double)(m * n * k));
 }
 
-/* Strides of small products, so that no sum of sizes overflows. */
-#define SMALL_STRIDE 65536
+_Static_assert(SMALL_ROWS <= HEED_SMALL_ELEMENTS && HEED_SMALL_FLOATS <= HEED_SMALL_ELEMENTS, "operands are small");
 
-/* Neither NULL nor so high that a small operand would end beyond the last address. */
-static bool is_small_operand(uintptr_t begin)
+/* Whether the product is small and all its arguments are right. The others, right or wrong, take the way by the table
+ * of operands, which takes as long as a product of 8 x 8 x 8. */
+static inline bool is_small(bool transposed_a, bool transposed_b, size_t m, size_t n, size_t k, const float *a,
+                            size_t lda, const float *b, size_t ldb, const float *c, size_t ldc)
 {
-    const uintptr_t span = ((uintptr_t)HEED_SMALL_FLOATS * SMALL_STRIDE + HEED_SMALL_FLOATS) * sizeof(float);
-    return begin - 1 < UINTPTR_MAX - span;
-}
-
-static bool is_apart(uintptr_t c, size_t c_floats, uintptr_t p, size_t floats)
-{
-    return c >= p + floats * sizeof(float) || p >= c + c_floats * sizeof(float);
-}
-
-/* Whether the product is small and all its arguments are right. The others, right or wrong, take the
- * way by the table of operands, which says what is wrong; it takes as long as a product of 8 x 8 x 8. */
-static inline bool is_small(bool transposed_a, bool transposed_b, size_t m, size_t n, size_t k, const float *a_data,
-                            size_t lda, const float *b_data, size_t ldb, const float *c_data, size_t ldc)
-{
-    uintptr_t a = (uintptr_t)a_data, b = (uintptr_t)b_data, c = (uintptr_t)c_data;
     if (m - 1 >= SMALL_ROWS || n - 1 >= HEED_SMALL_FLOATS || k - 1 >= HEED_SMALL_FLOATS)
         return false;
     bool few_rows = m < HEED_COPIED_ROWS && k <= HEED_SMALL_FLOATS / HEED_PANEL;
@@ -365,13 +351,13 @@ static inline bool is_small(bool transposed_a, bool transposed_b, size_t m, size
         return false;
     size_t a_rows = transposed_a ? k : m, a_cols = transposed_a ? m : k;
     size_t b_rows = transposed_b ? n : k, b_cols = transposed_b ? k : n;
-    if (lda < a_cols || ldb < b_cols || ldc < n || (lda | ldb | ldc) >= SMALL_STRIDE)
+    if (lda < a_cols || ldb < b_cols || ldc < n || (lda | ldb | ldc) >= HEED_SMALL_STRIDE)
         return false;
-    if ((a | b | c) % sizeof(float) != 0 || !is_small_operand(a) || !is_small_operand(b) || !is_small_operand(c))
+    if (!heed_is_small_operand(a) || !heed_is_small_operand(b) || !heed_is_small_operand(c))
         return false;
     size_t c_floats = (m - 1) * ldc + n;
-    return is_apart(c, c_floats, a, (a_rows - 1) * lda + a_cols) &&
-           is_apart(c, c_floats, b, (b_rows - 1) * ldb + b_cols);
+    return heed_are_apart(c, c_floats, a, (a_rows - 1) * lda + a_cols) &&
+           heed_are_apart(c, c_floats, b, (b_rows - 1) * ldb + b_cols);
 }
 
 /* A small product, without a plan: what is transposed is turned into room for ROOM_FLOATS. */
@@ -448,22 +434,13 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     return HEED_OK;
 }
 
-/* The kernels of a context, without the copy that NULL stands for: it would take as long as a small product. */
-static heed_status kernels_of(const heed_context *context, const struct heed_kernels **kernels)
-{
-    if (!context)
-        return heed_level_select(NULL, kernels);
-    *kernels = context->kernels;
-    return HEED_OK;
-}
-
 heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a, heed_transpose transpose_b, size_t m,
                         size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b, size_t ldb,
                         float beta, float *c, size_t ldc, const heed_workspace *workspace)
 {
     static const struct heed_epilogue store = {.kind = HEED_EPILOGUE_STORE, .alpha = 1.0f};
     const struct heed_kernels *kernels;
-    heed_status status = kernels_of(context, &kernels);
+    heed_status status = heed_kernels_of(context, &kernels);
     if (status != HEED_OK)
         return status;
     float room[ROOM_FLOATS];

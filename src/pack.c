@@ -90,9 +90,10 @@ heed_status heed_weights_check(const heed_weights *weights)
     bool ours = weights->magic == WEIGHTS_MAGIC && weights->version == WEIGHTS_VERSION &&
                 weights->type == HEED_TYPE_F32 && weights->panel == HEED_PANEL && weights->gated <= 1 &&
                 fits_size(weights->in_high) && fits_size(weights->out_high);
+    uint32_t reserved = 0;
     for (size_t i = 0; i < sizeof weights->reserved / sizeof *weights->reserved; i++)
-        ours = ours && weights->reserved[i] == 0;
-    return ours ? HEED_OK : HEED_ERR_FORMAT;
+        reserved |= weights->reserved[i];
+    return ours && reserved == 0 ? HEED_OK : HEED_ERR_FORMAT;
 }
 
 void heed_read_weights(struct heed_operands *operands, const heed_weights *weights)

@@ -20,10 +20,6 @@
 /* Rows from which on the only tile there is had rather read parts of k, so that it can ask for what comes next. */
 #define LEAST_ALONE 4
 
-/* Multiply-adds that one thread does in some hundreds of nanoseconds, and sides whose product does not wrap. */
-#define SMALL_WORK 32768
-#define SMALL_SIZE 1024
-
 struct plan {
     const struct heed_kernels *kernels;
     const struct heed_product *product;
@@ -237,13 +233,6 @@ static size_t block_rows(const struct heed_context *context, size_t m, size_t de
     return m <= most + most / 4 ? m : even_rows(m, heed_ceil_div(m, most), kernels->mr);
 }
 
-/* Too small to be cut or shared, so that the plan would take a good part of the time. */
-static bool is_small(const struct heed_product *product)
-{
-    return product->m <= SMALL_SIZE && product->n <= SMALL_SIZE && product->k <= SMALL_SIZE &&
-           product->m * product->n * product->k <= SMALL_WORK;
-}
-
 /* Weights of more than a third of what is taken for cached come from it in part where others use it too; then three
  * rows had better ask for the next sliver. Of memory some more, too, ask for what they read. */
 static void foresee(const struct heed_context *context, struct heed_product *product)
@@ -268,7 +257,7 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
         product->b = heed_panels_in_place(heed_nothing, 0);
         product->b.panel = 0;
     }
-    if (is_small(product)) {
+    if (heed_is_small_product(product->m, product->n, product->k)) {
         product->b.near = true;
         context->kernels->gemm(product->m, product->n, product->k, product->a, product->lda, &product->b, product->c,
                                product->ldc, &product->epilogue);
