@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The vector vocabulary on AVX2 and FMA.
  */
+#include "vec/quad.h"
 #include "vec/vec.h"
 
 #include <immintrin.h>
@@ -258,4 +259,15 @@ HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
         t[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(row)), _mm_loadu_ps(row + 4 * ld), 1);
     }
     vf_transpose_lanes(t, v);
+}
+
+HEED_INLINE void vf_store_across(vf v[4], int n, float *p, size_t ld)
+{
+    vf rows[4];
+    vf_transpose_lanes(v, rows);
+    HEED_UNROLL
+    for (size_t i = 0; i < 4; i++) {
+        store_quad(p + i * ld, _mm256_castps256_ps128(rows[i]), n);
+        store_quad(p + (i + 4) * ld, _mm256_extractf128_ps(rows[i], 1), n);
+    }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The vector vocabulary on AVX-512 F, BW, DQ and VL.
  */
+#include "vec/quad.h"
 #include "vec/vec.h"
 
 #include <immintrin.h>
@@ -269,6 +270,20 @@ HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
     for (int i = 0; i < 4; i++) {
         v[i] = _mm512_shuffle_f32x4(q[i], q[i + 4], 0x88);
         v[i + 4] = _mm512_shuffle_f32x4(q[i], q[i + 4], 0xdd);
+    }
+}
+
+HEED_INLINE void vf_store_across(vf v[4], int n, float *p, size_t ld)
+{
+    vf rows[4];
+    vf_transpose_lanes(v, rows);
+    HEED_UNROLL
+    for (size_t i = 0; i < 4; i++, p += ld) {
+        HEED_FORGET(p); /* or the compiler would keep sixteen addresses */
+        store_quad(p, _mm512_castps512_ps128(rows[i]), n);
+        store_quad(p + 4 * ld, _mm512_extractf32x4_ps(rows[i], 1), n);
+        store_quad(p + 8 * ld, _mm512_extractf32x4_ps(rows[i], 2), n);
+        store_quad(p + 12 * ld, _mm512_extractf32x4_ps(rows[i], 3), n);
     }
 }
 

@@ -89,10 +89,17 @@ HEED_INLINE vf vf_load_bytes(const unsigned char *p)
 
 HEED_INLINE void vf_store_n(float *p, vf v, size_t n)
 {
-    float lanes[4];
-    vst1q_f32(lanes, v);
-    for (size_t i = 0; i < n; i++)
-        p[i] = lanes[i];
+    if (n >= 4) {
+        vst1q_f32(p, v);
+        return;
+    }
+    if (n & 2) {
+        vst1_f32(p, vget_low_f32(v));
+        v = vextq_f32(v, v, 2);
+        p += 2;
+    }
+    if (n & 1)
+        vst1q_lane_f32(p, v, 0);
 }
 
 HEED_INLINE vf vf_keep_n(vf v, size_t n)
@@ -282,4 +289,12 @@ HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
     for (size_t i = 0; i < 4; i++)
         v[i] = vf_load(p + i * ld);
     vf_transpose(v);
+}
+
+HEED_INLINE void vf_store_across(vf v[4], int n, float *p, size_t ld)
+{
+    vf_transpose(v);
+    HEED_UNROLL
+    for (size_t i = 0; i < 4; i++)
+        vf_store_n(p + i * ld, v[i], (size_t)n);
 }

@@ -204,3 +204,10 @@ HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
     (void)ld;
     v[0] = *p;
 }
+
+HEED_INLINE void vf_store_across(vf v[4], int n, float *p, size_t ld)
+{
+    (void)ld;
+    for (int j = 0; j < n; j++)
+        p[j] = v[j];
+}

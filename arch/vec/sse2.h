@@ -231,3 +231,11 @@ HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
         v[i] = vf_load(p + i * ld);
     vf_transpose(v);
 }
+
+HEED_INLINE void vf_store_across(vf v[4], int n, float *p, size_t ld)
+{
+    vf_transpose(v);
+    HEED_UNROLL
+    for (size_t i = 0; i < 4; i++)
+        vf_store_n(p + i * ld, v[i], (size_t)n);
+}
