@@ -398,38 +398,43 @@ static void test_linear(void)
     } p;
     const heed_linear_options defaults = HEED_LINEAR_OPTIONS_INIT;
     const heed_weights *weights = packed(5, 20, at(0)), *pair = packed_pair(5, 20, at(0), at(1));
-    float *garbage = buffer(256, 0);
+    float *garbage = buffer(256, 0), *residual = NULL;
     memset(garbage, 0, 256 * sizeof(float));
 #define reset()                                                                                                        \
     (p.m = 3, p.ldx = 6, p.ldy = 21, p.x = at(0), p.y = at(1), p.weights = weights, p.o = defaults, p.o.bias = at(2),  \
-     p.o.residual = at(3), p.o.ld_residual = 22, p.given = &p.o)
+     p.o.residual = residual, p.o.ld_residual = 22, p.given = &p.o)
 #define call() heed_linear(NULL, p.m, p.x, p.ldx, p.weights, p.given, p.y, p.ldy)
     begin("heed_linear refuses");
-    GOOD((void)0);
-    GOOD(p.given = NULL);
-    WRONG(HEED_ERR_NULL, p.x = NULL);
-    WRONG(HEED_ERR_NULL, p.y = NULL);
-    WRONG(HEED_ERR_NULL, p.weights = NULL);
-    WRONG(HEED_ERR_FORMAT, p.weights = (const heed_weights *)(void *)garbage);
-    WRONG(HEED_ERR_ALIGNMENT, p.weights = shifted(p.weights, 2));
-    WRONG(HEED_ERR_STRIDE, p.ldx = 4);
-    WRONG(HEED_ERR_STRIDE, p.ldy = 19);
+    for (int small = 0; small < 2; small++) { /* which has checks of its own, without a residual */
+        residual = small ? NULL : at(3);
+        GOOD((void)0);
+        GOOD(p.given = NULL);
+        WRONG(HEED_ERR_NULL, p.x = NULL);
+        WRONG(HEED_ERR_NULL, p.y = NULL);
+        WRONG(HEED_ERR_NULL, p.weights = NULL);
+        WRONG(HEED_ERR_FORMAT, p.weights = (const heed_weights *)(void *)garbage);
+        WRONG(HEED_ERR_ALIGNMENT, p.weights = shifted(p.weights, 2));
+        WRONG(HEED_ERR_STRIDE, p.ldx = 4);
+        WRONG(HEED_ERR_STRIDE, p.ldy = 19);
+        WRONG(HEED_ERR_ALIGNMENT, p.x = shifted(p.x, 1));
+        WRONG(HEED_ERR_ALIGNMENT, p.y = shifted(p.y, 1));
+        WRONG(HEED_ERR_ALIGNMENT, p.o.bias = shifted(p.o.bias, 1));
+        WRONG(HEED_ERR_ENUM, p.o.activation = (heed_activation)NOT_IN_ENUM);
+        WRONG(HEED_ERR_VALUE, p.o.up_bias = at(4));
+        WRONG(HEED_ERR_OVERLAP, p.y = p.x);
+        WRONG(HEED_ERR_OVERLAP, p.y = p.x + 16);
+        WRONG(HEED_ERR_OVERLAP, (p.y = at(2), p.o.bias = at(2) + 61));
+        WRONG(HEED_ERR_OVERLAP, p.o.bias = p.y - 19);
+        WRONG(HEED_ERR_OVERLAP, (p.weights = pair, p.o.up_bias = p.y - 19));
+        GOOD((p.weights = pair, p.o.bias = p.o.up_bias = p.y - 20));
+        WRONG(HEED_ERR_OVERLAP, (p.y = shifted(weights, 128)));
+        WRONG(HEED_ERR_OVERLAP, (p.y = shifted(weights, 4 * (16 + 5 * 32 - 1))));
+    }
+    residual = at(3);
     WRONG(HEED_ERR_STRIDE, p.o.ld_residual = 19);
-    WRONG(HEED_ERR_ALIGNMENT, p.x = shifted(p.x, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.y = shifted(p.y, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.o.bias = shifted(p.o.bias, 1));
     WRONG(HEED_ERR_ALIGNMENT, p.o.residual = shifted(p.o.residual, 1));
-    WRONG(HEED_ERR_ENUM, p.o.activation = (heed_activation)NOT_IN_ENUM);
-    WRONG(HEED_ERR_VALUE, p.o.up_bias = at(4));
-    WRONG(HEED_ERR_OVERLAP, p.y = p.x);
-    WRONG(HEED_ERR_OVERLAP, p.y = p.x + 16);
-    WRONG(HEED_ERR_OVERLAP, (p.y = at(2), p.o.bias = at(2) + 61));
-    WRONG(HEED_ERR_OVERLAP, p.o.bias = p.y - 19);
-    WRONG(HEED_ERR_OVERLAP, (p.weights = pair, p.o.up_bias = p.y - 19));
-    GOOD((p.weights = pair, p.o.bias = p.o.up_bias = p.y - 20));
     WRONG(HEED_ERR_OVERLAP, (p.y = at(3), p.ldy = 21));
     WRONG(HEED_ERR_OVERLAP, (p.y = at(3) + 1, p.ldy = 22));
-    WRONG(HEED_ERR_OVERLAP, (p.y = shifted(weights, 128)));
     GOOD((p.y = at(3), p.ldy = 22));
 #define HUGE_SIZE(size)                                                                                                \
     WRONG(HEED_ERR_OVERFLOW, p.m = size);                                                                              \
