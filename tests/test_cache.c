@@ -794,36 +794,26 @@ static void test_batch_calls(void)
     release_all();
 }
 
-/* As make_cache makes one without pages, but with another size: 0 heads, 1 head_dim, 2 value_dim. */
-static heed_kv_cache *make_unlike(size_t which)
+/* Without pages, for one sequence. */
+static heed_kv_cache *make_dense(size_t n_heads, size_t dim, size_t value_dim, size_t capacity)
 {
     heed_kv_cache_options o = HEED_KV_CACHE_OPTIONS_INIT;
     heed_kv_cache *cache = NULL;
     size_t bytes = 0;
     o.batch = 1;
-    o.n_kv_heads = KV_HEADS + (which == 0);
-    o.head_dim = DIM + (which == 1);
-    o.value_dim = VALUES + (which == 2);
-    o.capacity = MOST_KEYS;
+    o.n_kv_heads = n_heads;
+    o.head_dim = dim;
+    o.value_dim = value_dim;
+    o.capacity = capacity;
     CHECK(heed_kv_cache_bytes(&o, &bytes) == HEED_OK);
     CHECK(heed_kv_cache_create(&o, buffer(bytes / 4 + 2, 0), bytes, &cache) == HEED_OK);
     return cache;
 }
 
-/* As make_cache makes one without pages, for one sequence of so many keys. */
-static heed_kv_cache *make_short(size_t capacity)
+/* As make_cache makes one, but with another size: 0 heads, 1 head_dim, 2 value_dim. */
+static heed_kv_cache *make_unlike(size_t which)
 {
-    heed_kv_cache_options o = HEED_KV_CACHE_OPTIONS_INIT;
-    heed_kv_cache *cache = NULL;
-    size_t bytes = 0;
-    o.batch = 1;
-    o.n_kv_heads = KV_HEADS;
-    o.head_dim = DIM;
-    o.value_dim = VALUES;
-    o.capacity = capacity;
-    CHECK(heed_kv_cache_bytes(&o, &bytes) == HEED_OK);
-    CHECK(heed_kv_cache_create(&o, buffer(bytes / 4 + 2, 0), bytes, &cache) == HEED_OK);
-    return cache;
+    return make_dense(KV_HEADS + (which == 0), DIM + (which == 1), VALUES + (which == 2), MOST_KEYS);
 }
 
 /* Memory that is aligned to no more than size_t, wherever its end lies. */
@@ -910,7 +900,7 @@ static void test_calls(void)
     EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, 1, 0, 1, &other));
     EXPECT(HEED_OK, heed_kv_cache_fork(paged, 1, paged, 0, PAGE));
     EXPECT(HEED_OK, heed_kv_cache_fork(plain, 1, paged, 0, 2 * PAGE));
-    heed_kv_cache *alike = make_cache(PAGE, 15), *short_one = make_short(2 * PAGE - 1);
+    heed_kv_cache *alike = make_cache(PAGE, 15), *short_one = make_dense(KV_HEADS, DIM, VALUES, 2 * PAGE - 1);
     EXPECT(HEED_OK, heed_kv_cache_set_pages(alike, 1, 0, 2, pages));
     EXPECT(HEED_OK, heed_kv_cache_fork(alike, 1, paged, 0, 2 * PAGE)); /* pages of those numbers, but its own */
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_fork(short_one, 0, paged, 0, 2 * PAGE));
