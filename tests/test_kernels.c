@@ -236,6 +236,9 @@ static void sweep_gemm_few_columns(void)
                                                kind % 5, 0, 0, kind & 1, kind / 2, 0, false});
         for (size_t k = 4096 / cols - 1; k <= 4096 / cols + 1; k++, kind++)
             check_gemm(&(struct gemm_case){17, cols, k, 0, 1, 0, 0, 1, kind, 0, false});
+        for (size_t i = 0; i < (cols > 1 ? 4 : 1); i++, kind++) /* b is copied, but for one of more floats */
+            check_gemm(&(struct gemm_case){129 + kind % 7, cols, i == 0 ? 257 : 4096 / cols - 2 + i, kind % 4, 1, 0, 0,
+                                           1, kind, 0, false});
         for (size_t k = 63; k <= 95; k += 8, kind++)
             check_gemm(&(struct gemm_case){27 + kind % 7, cols, k, 1024 - k, 1, 0, 0, 1, kind, 0, false});
     }
