@@ -795,16 +795,22 @@ static void test_batch_calls(void)
 }
 
 /* Without pages, for one sequence. */
-static heed_kv_cache *make_dense(size_t n_heads, size_t dim, size_t value_dim, size_t capacity)
+static heed_kv_cache_options dense_options(size_t n_heads, size_t dim, size_t value_dim, size_t capacity)
 {
     heed_kv_cache_options o = HEED_KV_CACHE_OPTIONS_INIT;
-    heed_kv_cache *cache = NULL;
-    size_t bytes = 0;
     o.batch = 1;
     o.n_kv_heads = n_heads;
     o.head_dim = dim;
     o.value_dim = value_dim;
     o.capacity = capacity;
+    return o;
+}
+
+static heed_kv_cache *make_dense(size_t n_heads, size_t dim, size_t value_dim, size_t capacity)
+{
+    heed_kv_cache_options o = dense_options(n_heads, dim, value_dim, capacity);
+    heed_kv_cache *cache = NULL;
+    size_t bytes = 0;
     CHECK(heed_kv_cache_bytes(&o, &bytes) == HEED_OK);
     CHECK(heed_kv_cache_create(&o, buffer(bytes / 4 + 2, 0), bytes, &cache) == HEED_OK);
     return cache;
@@ -820,14 +826,9 @@ static heed_kv_cache *make_unlike(size_t which)
 static void test_exact_bytes(void)
 {
     enum { CAPACITY = 32, PAST = 64 };
-    heed_kv_cache_options o = HEED_KV_CACHE_OPTIONS_INIT;
+    heed_kv_cache_options o = dense_options(KV_HEADS, DIM, VALUES, CAPACITY);
     heed_heads k = head_major(keys[0], MOST_KEYS, DIM), v = head_major(values[0], MOST_KEYS, VALUES);
     size_t bytes = 0;
-    o.batch = 1;
-    o.n_kv_heads = KV_HEADS;
-    o.head_dim = DIM;
-    o.value_dim = VALUES;
-    o.capacity = CAPACITY;
     begin("a cache stays within its bytes wherever it lies");
     CHECK(heed_kv_cache_bytes(&o, &bytes) == HEED_OK);
     for (size_t offset = 0; offset < 64; offset += sizeof(size_t)) {
