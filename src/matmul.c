@@ -360,9 +360,10 @@ static inline bool is_small(bool transposed_a, bool transposed_b, size_t m, size
            heed_are_apart(c, c_floats, b, (b_rows - 1) * ldb + b_cols);
 }
 
-/* A small product, without a plan: what is transposed is turned into room for ROOM_FLOATS. */
-static void multiply_small(const struct matmul *mm, float *room)
+/* A small product, without a plan: what is still transposed is turned into room for ROOM_FLOATS. */
+static void multiply_small(struct matmul *mm, float *room)
 {
+    heed_turn_vectors(mm);
     size_t m = mm->m, n = mm->n, k = mm->k, lda = mm->transpose_a ? k : mm->lda;
     const float *a = mm->transpose_a ? room : mm->a;
     float *panels = room + heed_small_rows(mm);

@@ -67,8 +67,9 @@ void heed_read_across(size_t ahead, struct heed_panels *b);
 /* Columns of such a b that are worth a task. */
 size_t heed_across_cols(const struct heed_context *context, size_t cols);
 
-/* A vector is a row and a column: by it a transposed matrix is one as it lies, wherever its elements are side by side;
- * a that is one may become a transposed one to this end. Needs sizes that multiply without overflow. */
+/* A vector is a row and a column: it need not be turned itself, and by it a transposed matrix is one as it lies,
+ * wherever its elements are side by side; a that is one may become a transposed one to this end. Needs sizes that
+ * multiply without overflow. */
 void heed_turn_vectors(struct matmul *mm);
 
 /* Depends on sizes, kernels and epilogue only. */

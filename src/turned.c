@@ -37,16 +37,16 @@ static void turn(struct matmul *mm)
     *mm = turned;
 }
 
-/* A row that lies as a column is a row, and the other way round. */
+/* A row that lies as a column is a row, and the other way round: one of a matrix that is transposed, or of one step. */
 static void straighten(struct matmul *mm)
 {
-    if (mm->m == 1 && mm->transpose_a && mm->lda == 1) {
+    if (mm->transpose_a && (mm->k == 1 || (mm->m == 1 && mm->lda == 1))) {
         mm->transpose_a = false;
         mm->lda = mm->k;
     }
-    if (mm->n == 1 && mm->transpose_b) {
+    if (mm->transpose_b && (mm->n == 1 || (mm->k == 1 && mm->ldb == 1))) {
         mm->transpose_b = false;
-        mm->ldb = 1;
+        mm->ldb = mm->n;
     }
 }
 
