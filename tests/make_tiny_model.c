@@ -65,10 +65,12 @@ static const char *const vocabulary[] = {
 /* Variants of model.safetensors. The first ones are sound. */
 enum variant {
     PLAIN,
-    PREFIXED,    /* names begin with "bert." */
-    MISALIGNED,  /* the header ends at an odd byte */
-    OLD_NAMES,   /* gamma and beta */
-    NO_ELEMENTS, /* with a tensor of no elements */
+    PREFIXED,          /* names begin with "bert." */
+    MISALIGNED,        /* the header ends at an odd byte */
+    OLD_NAMES,         /* gamma and beta */
+    NO_ELEMENTS,       /* with a tensor of no elements */
+    EPS_OF_EMBEDDINGS, /* the eps of the other norms makes no difference */
+    EPS_OF_LAYERS,
     TRUNCATED,
     SHORT,
     LONG_HEADER,
@@ -94,10 +96,10 @@ enum variant {
 };
 
 static const char *const variant_names[VARIANTS] = {
-    "plain",       "prefixed",    "misaligned",     "old-names",  "no-elements",  "truncated",   "short",
-    "long-header", "huge-header", "bad-json",       "wrong-type", "unknown-type", "wrong-shape", "deep-shape",
-    "transposed",  "flat",        "shape-overflow", "wrong-size", "overlap",      "gap",         "decreasing",
-    "outside",     "negative",    "trailing",       "duplicate",  "missing",
+    "plain",       "prefixed",   "misaligned",  "old-names",   "no-elements",    "eps-of-embeddings", "eps-of-layers",
+    "truncated",   "short",      "long-header", "huge-header", "bad-json",       "wrong-type",        "unknown-type",
+    "wrong-shape", "deep-shape", "transposed",  "flat",        "shape-overflow", "wrong-size",        "overlap",
+    "gap",         "decreasing", "outside",     "negative",    "trailing",       "duplicate",         "missing",
 };
 
 struct tensor {
@@ -121,6 +123,14 @@ static float next_value(struct tiny *tiny)
 {
     tiny->random = tiny->random * 1664525u + 1013904223u;
     return (float)((int)(tiny->random >> 25) - 64) / 64.0f;
+}
+
+/* What values of a tensor are multiplied by. No eps counts beside variances of 2^40, nor where the scale is 0. */
+static float factor_of(const struct tiny *tiny, const char *name)
+{
+    if (tiny->variant == EPS_OF_EMBEDDINGS && strstr(name, "LayerNorm"))
+        return 0x1p20f;
+    return tiny->variant == EPS_OF_LAYERS && strcmp(name, "embeddings.LayerNorm.weight") == 0 ? 0.0f : 1.0f;
 }
 
 static uint32_t bits_of(float value)
@@ -261,8 +271,9 @@ static bool append_tensor(struct tiny *tiny, size_t index, struct text *header, 
 {
     const struct tensor *tensor = &tiny->tensors[index];
     size_t begin = data->length, elements = (tensor->rows ? tensor->rows : 1) * tensor->cols;
+    float factor = factor_of(tiny, tensor->name);
     for (size_t i = 0; i < elements; i++)
-        if (!append_value(tiny, next_value(tiny), data))
+        if (!append_value(tiny, factor * next_value(tiny), data))
             return false;
     return append_entry(tiny, index, begin, data->length, header);
 }

@@ -74,7 +74,7 @@ same() {
 }
 
 differ() {
-    ! cmp -s "$1" "$2"
+    test -s "$1" && ! cmp -s "$1" "$2"
 }
 
 # Whether the directory holds nothing but what is named.
@@ -237,6 +237,17 @@ test_values() {
     expect "jsonl: null for what JSON has no number for" test "$(grep -c ',null\]}$' "$out")" -eq 2
 }
 
+# The last norm gives 32 numbers of 2^-48: a length of 2^-45.5, in place of which 1e-12 divides, as in PyTorch.
+test_faint_embedding() {
+    new_model "$work/faint" f32
+    end_with "$work/faint/model.safetensors" \
+        "$(printf '%0128d' 0 | sed 's/0/\\0000/g')$(printf '%032d' 0 | sed 's/0/\\0000\\0000\\0200\\0047/g')"
+    "$embed" --model "$work/faint" --format text "$work/lines" >"$out" 2>"$err"
+    expect "an embedding of nearly no length is not made one of length 1" awk '
+        { for (i = 1; i <= NF; i++) if ($i < 0.99999e12 / 2 ^ 48 || $i > 1.00001e12 / 2 ^ 48) bad = 1 }
+        END { exit bad || NR != 5 }' "$out"
+}
+
 # variant FILE EXPRESSION: a model whose FILE is edited by sed embeds the lines.
 variant() {
     new_model "$work/variant" f32
@@ -257,8 +268,17 @@ test_config() {
     expect "gelu is the default" same "$out" "$work/text"
     variant config.json 's/,"layer_norm_eps":1e-12//'
     expect "as is an eps of 1e-12" same "$out" "$work/text"
-    variant config.json 's/1e-12/0.5/'
-    expect "another eps counts" differ "$out" "$work/text"
+    for place in embeddings layers; do
+        new_model "$work/variant" f32 eps-of-$place
+        "$embed" --model "$work/variant" --format text "$work/lines" >"$work/expected" 2>"$err"
+        sed 's/1e-12/0.5/' "$model/config.json" >"$work/variant/config.json"
+        "$embed" --model "$work/variant" --format text "$work/lines" >"$out" 2>"$err"
+        expect "another eps counts in the $place" differ "$out" "$work/expected"
+    done
+    variant config.json 's/"num_attention_heads":4/"num_attention_heads":2/'
+    expect "another number of heads counts" differ "$out" "$work/text"
+    variant config.json 's/"num_hidden_layers":2/"num_hidden_layers":1/'
+    expect "another number of layers counts" differ "$out" "$work/text"
 }
 
 # ids NAME IDS TEXT: the tokens of a model in $work/variant.
@@ -388,6 +408,29 @@ test_invalid_utf8() {
     expect "the text is written repaired" grep -q "\"text\":\"a$(printf '\357\277\275')b\"" "$out"
 }
 
+# spoil MODEL ID: makes the embedding of a token NaN; that of the first one is what the weights begin with.
+spoil() {
+    weights=$1/model.safetensors
+    header=$(od -An -v -tu1 -N8 "$weights" | awk '{ for (i = 8; i > 0; i--) n = 256 * n + $i; print n }')
+    printf '\000\000\300\177' | dd of="$weights" bs=1 seek=$((8 + header + 32 * 4 * $2)) conv=notrunc 2>"$err"
+}
+
+# ranks NAME NUMBERS TOP LINE...: which lines --similar lists, where those with a dog have no cosine.
+ranks() {
+    name=$1 numbers=$2 top=$3
+    shift 3
+    printf '%s\n' "$@" | "$embed" --model "$work/spoiled" --similar cat --top "$top" >"$out" 2>"$err"
+    expect "$name" test "$(awk 'NR > 1 { printf "%s ", $2 }' "$out")" = "$numbers"
+}
+
+test_similar_nan() {
+    new_model "$work/spoiled" f32
+    spoil "$work/spoiled" 10
+    ranks "--similar: NaN goes last, the earlier line first" "3 6 4 1 2 5 " 10 dog 'the dog' cat mat dog cat
+    ranks "--top: NaN is not among the best" "3 " 1 dog 'the dog' cat mat dog cat
+    ranks "--top: NaN goes last whenever lines are sorted" "2 1 " 2 dog cat dog dog dog dog dog dog
+}
+
 test_tables() {
     run --similar "the cat sat on the mat." --top 2 "$work/lines" >"$out"
     expect "--similar: the line itself comes first" grep -q '^1\.0000 *1  the cat sat on the mat\.$' "$out"
@@ -399,6 +442,7 @@ test_tables() {
     repeat 2 "$work/first" | run --similar "the cat sat on the mat." --top 2 >"$out"
     expect "--similar: of equal ones the earlier line first" \
         test "$(awk 'NR > 1 { printf "%s ", $2 }' "$out")" = "1 3 "
+    test_similar_nan
     printf 'a\033b\177c\302\237d\n' | run --similar a >"$out"
     expect "--similar: no control characters" grep -q ' a b c  d$' "$out"
     repeat 20 "$work/lines" | run --similarity >"$out"
@@ -571,6 +615,23 @@ test_bad_limits() {
         'max_input_chars_per_word is not a whole number from 0 to 1000'
 }
 
+# What is too large is refused before its content, which would be, too.
+test_reading() {
+    new_model "$broken" f32
+    dd if=/dev/null of="$broken/config.json" bs=1048576 seek=256 2>"$err"
+    refuse "a file of 256 MiB" 1 'config.json: NUL near byte' "$embed" --model "$broken"
+    printf '\000' >>"$broken/config.json"
+    refuse "a larger one" 1 'config.json: file is larger than 268435456 bytes' "$embed" --model "$broken"
+    rm "$broken/config.json"
+    if ! test -f /proc/self/mem; then
+        skip "a file that cannot be read" "there is no /proc/self/mem"
+        return
+    fi
+    # Nothing is mapped at 0.
+    ln -s /proc/self/mem "$broken/config.json"
+    refuse "a file that cannot be read" 1 'config.json: Input/output error' "$embed" --model "$broken"
+}
+
 cls='{"SpecialToken":{"id":"[CLS]","type_id":0}}' sequence='{"Sequence":{"id":"A","type_id":0}}'
 sep='{"SpecialToken":{"id":"[SEP]","type_id":0}}'
 specials='{"[CLS]":{"id":"[CLS]","ids":[2]},"[SEP]":{"id":"[SEP]","ids":[3]}}'
@@ -734,6 +795,8 @@ test_output_errors() {
     mkdir "$work/dir"
     refuse "an output directory that is not there" 1 'No such file' \
         "$embed" --model "$model" --output "$work/nowhere/out" "$work/lines"
+    refuse "a directory as output file" 1 'dir: Is a directory' \
+        "$embed" --model "$model" --output "$work/dir" "$work/lines"
     refuse "an input that fails on the way" 1 'nowhere: No such file' \
         "$embed" --model "$model" --output "$work/dir/out" "$work/lines" "$work/nowhere"
     expect "leaves no output file" holds_only "$work/dir" ''
@@ -881,6 +944,7 @@ test_types
 test_invariance
 test_settings
 test_values
+test_faint_embedding
 test_config
 test_tokenizer_settings
 test_truncation
@@ -889,6 +953,7 @@ test_tables
 test_bad_models
 test_bad_configs
 test_bad_limits
+test_reading
 test_templates
 test_bad_input
 test_progress
