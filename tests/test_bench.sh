@@ -233,6 +233,115 @@ sh "$bench_source/summary" "$work/made.csv" 2>"$err" >&-
 status=$?
 expect "summary without standard output" one_line 1 'standard output may be closed'
 
+# Peers before heed, after it and without it, and what is no shape. The first means are those of 80, 20, 40 and 40 %,
+# and of 4/5 and 1/2.
+mixed_csv() {
+    echo "$columns"
+    echo 'peak,fma,avx2,1,limit,1e-6,1,GFLOP/s,fma,99.00'
+    echo 'linear,8x8x8,avx2,1,mkl,1e-6,1,GFLOP/s,fma,100.00'
+    echo 'linear,8x8x8,avx2,1,heed,1e-6,1,GFLOP/s,fma,80.00'
+    echo 'linear,8x8x8,avx2,1,onednn,1e-6,1,GFLOP/s,fma,50.00'
+    echo 'attention,1x1x8x8x8,avx2,2,heed,1e-6,1,GFLOP/s,fma,50.00'
+    echo 'attention,1x1x8x8x8,avx2,2,unfused,1e-6,1,GFLOP/s,fma,25.00'
+    echo 'attention,1x1x8x8x9,avx2,2,heed,1e-6,1,GFLOP/s,fma,50.00'
+    echo 'linear,8x8x9,avx2,1,heed,1e-6,1,GB/s,L2,20.00'
+    echo 'linear,8x8x9,avx2,1,mkl,1e-6,1,GB/s,L2,10.00'
+    echo 'linear,8x8x9,avx2,1,onednn,1e-6,1,GB/s,L2,40.00'
+    echo 'linear,8x8x10,avx2,1,heed,1e-6,1,GFLOP/s,fma,40.00'
+    echo 'linear,8x8x11,avx2,1,heed,1e-6,1,GFLOP/s,fma,40.00'
+    echo 'linear,8x8x9,avx2,2,heed,1e-6,1,GB/s,L2,30.00'
+    echo 'linear,8x8x9,sse2,1,heed,1e-6,1,GB/s,L2,60.00'
+    echo 'linear,8x8x9,neon,1,mkl,1e-6,1,GB/s,L2,60.00'
+}
+mixed_csv >"$work/made.csv"
+cat >"$work/expected" <<'END'
+linear, avx2, threads: 1: 4 shapes, 40.0 % of the limit, 0.632 times the best peer
+  limit:  20.0 % of L2 at 8x8x9
+  limit:  40.0 % of fma at 8x8x10
+  limit:  40.0 % of fma at 8x8x11
+  peer:  0.500 times onednn at 8x8x9
+  peer:  0.800 times mkl at 8x8x8
+attention, avx2, threads: 2: 2 shapes, 50.0 % of the limit, 2.000 times unfused
+  limit:  50.0 % of fma at 1x1x8x8x8
+  limit:  50.0 % of fma at 1x1x8x8x9
+  fused: 2.000 times unfused at 1x1x8x8x8
+linear, avx2, threads: 2: 1 shapes, 30.0 % of the limit
+  limit:  30.0 % of L2 at 8x8x9
+linear, sse2, threads: 1: 1 shapes, 60.0 % of the limit
+  limit:  60.0 % of L2 at 8x8x9
+END
+summarize
+expect "summary of all suites, levels and threads" cmp -s "$out" "$work/expected"
+summarize --limit 20 --peer 0.5 --unfused 2 --worst 1
+expect "summary of what just meets its targets" test "$status" -eq 0
+expect "summary --worst shows so many of each" test "$(grep -c '^  ' "$out")" -eq 6
+summarize --limit 20.1 --worst 0
+expect "summary of what just does not" test "$status $(grep -c '^  ' "$out")" = '1 1'
+summarize --shape '^1x'
+expect "summary --shape leaves out the others" test "$(grep -c '^[a-z]' "$out")" -eq 1
+
+# ---- plot --------------------------------------------------------------------------------------------
+
+# In place of gnuplot, which draws what it is told and given: a picture that is both.
+mkdir "$work/bin" "$work/plots"
+cat >"$work/bin/gnuplot" <<'END'
+#!/bin/sh
+cat "$1" table >"$(sed -n 's/^set output "\(.*\)"$/\1/p' "$1")"
+END
+chmod +x "$work/bin/gnuplot"
+
+plot() {
+    PATH=$work/bin:$PATH sh "$bench_source/plot" "$@" >"$out" 2>"$err"
+    status=$?
+}
+
+# drawn PICTURE: the numbers of a picture.
+drawn() {
+    sed -n '/^shape/,$p' "$work/plots/$1"
+}
+
+echo 'rows,relu:3x21,avx2,1,heed,1e-6,1,GB/s,L2,70.00' >>"$work/made.csv"
+plot "$work/made.csv" "$work/plots/p"
+expect "plot succeeds" test "$status" -eq 0
+(cd "$work/plots" && ls) | tr '\n' ' ' >"$work/told"
+expect "plot draws each suite or function, level and number of threads" test "$(cat "$work/told")" = \
+    "$(for name in attention-avx2-2 linear-avx2-1 linear-avx2-2 linear-neon-1 linear-sse2-1 peak-avx2-1 \
+        rows-relu-avx2-1; do
+        printf 'p-%s.png p-%s.svg ' $name $name
+    done)"
+cat >"$work/expected" <<'END'
+shape mkl heed onednn
+8x8x8 100.00 80.00 50.00
+8x8x9 10.00 20.00 40.00
+8x8x10 ? 40.00 ?
+8x8x11 ? 40.00 ?
+END
+drawn p-linear-avx2-1.svg >"$work/told"
+expect "plot draws percents of the limit, and nothing where there is none" cmp -s "$work/told" "$work/expected"
+expect "plot draws a line for each implementation" grep -q '^plot for \[i=2:4\] ' "$work/plots/p-linear-avx2-1.svg"
+expect "plot has room for each shape" grep -q '^set xrange \[-0.5:4-0.5\]$' "$work/plots/p-linear-avx2-1.svg"
+expect "plot draws PNG as such" grep -q '^set terminal pngcairo ' "$work/plots/p-linear-avx2-1.png"
+expect "plot draws rows without the function" test "$(drawn p-rows-relu-avx2-1.svg | tail -n 1)" = '3x21 70.00'
+cp "$work/made.csv" "$work/plots/x.csv"
+plot "$work/plots/x.csv"
+expect "plot calls pictures after the file" test -s "$work/plots/x-linear-sse2-1.svg"
+echo "$columns" >"$work/made.csv"
+plot "$work/made.csv"
+expect "plot of nothing" one_line 1 'made.csv: has no rows'
+for row in 'linear,8x8x9,avx2,1,heed,1e-6,1,GFLOP/s,fma,80,0' 'linear,8x8x9,avx2,1,heed,1e-6,1,GFLOP/s,fma'; do
+    {
+        echo "$columns"
+        echo "$row"
+    } >"$work/made.csv"
+    plot "$work/made.csv"
+    expect "plot of $row" one_line 1 'made.csv: line 2: is no row'
+done
+printf '#!/bin/sh\nexit 1\n' >"$work/bin/gnuplot"
+plot "$work/plots/x.csv"
+expect "plot where gnuplot fails" one_line 1 'gnuplot failed for peak-avx2-1.svg'
+plot
+expect "plot without a file" one_line 2 'expected CSV'
+
 # ---- Python libraries --------------------------------------------------------------------------------
 
 # python ANSWER: an interpreter that knows no more than how to greet and to answer requests to open.
