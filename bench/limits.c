@@ -49,6 +49,12 @@ enum limits_level limits_level_of(size_t bytes, size_t threads)
     return bytes <= limits_cache_bytes(LEVEL_L3) ? LEVEL_L3 : LEVEL_DRAM;
 }
 
+/* Half of the cache, or more where many threads have as much in the ones before. */
+static size_t last_level_working_set(size_t before, size_t bytes)
+{
+    return before < bytes / 2 || before >= bytes ? bytes / 2 : before + (bytes - before) / 2;
+}
+
 size_t limits_level_working_set(enum limits_level level, size_t threads)
 {
     switch (level) {
@@ -56,7 +62,7 @@ size_t limits_level_working_set(enum limits_level level, size_t threads)
     case LEVEL_L2:
         return limits_cache_bytes(level) / 2 * threads;
     case LEVEL_L3:
-        return limits_cache_bytes(level) / 2;
+        return last_level_working_set(limits_cache_bytes(LEVEL_L2) * threads, limits_cache_bytes(level));
     default:
         return limits_cache_bytes(LEVEL_L3) * 8;
     }
