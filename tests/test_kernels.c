@@ -439,7 +439,7 @@ static struct heed_softmax_task masked_softmax_task(const struct row_case *r, co
         if (r->at_end)
             boolean += masked * (sizeof(float) - 1);
         for (size_t i = 0; i < masked; i++)
-            boolean[i] = is_masked(r, i) ? 0 : (unsigned char)(1 + i % 4);
+            boolean[i] = is_masked(r, i) ? 0 : (unsigned char)(1 + i % 255);
         task.mask_kind = HEED_KIND_BOOLEAN;
         task.mask = boolean;
     }
