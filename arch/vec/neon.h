@@ -128,11 +128,6 @@ HEED_INLINE vf vf_div(vf a, vf b)
 {
     return vdivq_f32(a, b);
 }
-
-HEED_INLINE vf vf_sqrt(vf a)
-{
-    return vsqrtq_f32(a);
-}
 #else
 HEED_INLINE vf vf_div(vf a, vf b)
 {
@@ -141,15 +136,6 @@ HEED_INLINE vf vf_div(vf a, vf b)
     vst1q_f32(y, b);
     for (int i = 0; i < 4; i++)
         x[i] /= y[i];
-    return vld1q_f32(x);
-}
-
-HEED_INLINE vf vf_sqrt(vf a)
-{
-    float x[4];
-    vst1q_f32(x, a);
-    for (int i = 0; i < 4; i++)
-        x[i] = __builtin_sqrtf(x[i]);
     return vld1q_f32(x);
 }
 #endif

@@ -98,11 +98,6 @@ HEED_INLINE vf vf_div(vf a, vf b)
     return a / b;
 }
 
-HEED_INLINE vf vf_sqrt(vf a)
-{
-    return __builtin_sqrtf(a);
-}
-
 HEED_INLINE vf vf_fma(vf a, vf b, vf c)
 {
 #if VF_FUSED

@@ -123,11 +123,6 @@ HEED_INLINE vf vf_div(vf a, vf b)
     return _mm_div_ps(a, b);
 }
 
-HEED_INLINE vf vf_sqrt(vf a)
-{
-    return _mm_sqrt_ps(a);
-}
-
 HEED_INLINE vf vf_fma(vf a, vf b, vf c)
 {
     return _mm_add_ps(_mm_mul_ps(a, b), c);

@@ -17,7 +17,7 @@
  *                   vf_store_n(p, v, n): the first n <= VF_LEN lanes; no other byte is touched. vf_stream(p, v): to
  *                   a vector's alignment, past the caches where the CPU can; others see it after vf_stream_end.
  *                   vf_load_bytes: VF_LEN unsigned bytes as floats
- * Arithmetic        vf_set1 vf_add vf_sub vf_mul vf_div vf_sqrt, all correctly rounded.
+ * Arithmetic        vf_set1 vf_add vf_sub vf_mul vf_div, all correctly rounded.
  *                   vf_fma(a, b, c) = a b + c: fused, or rounded twice, throughout the table.
  *                   vf_sub_fused(a, b) = a - b, where possible by the multiply-add unit, which on Zen 4 is not the
  *                   one that adds
