@@ -296,6 +296,30 @@ static void sweep_gemm_narrow(void)
                         &(struct gemm_case){m, n, depths[i], turn % 3, turn % 4, 0, 0, turn & 1, kinds[j], 0, false});
 }
 
+/* Products of few steps (flat.inc), of every rest of columns: in place, nearby or not, and packed, of more steps. */
+static void sweep_gemm_flat(void)
+{
+    static const size_t rows[] = {1, 2, 3, 17};
+    static const unsigned kinds[] = {0, 48, 8};
+    unsigned turn = 0;
+    for (size_t n = HEED_PANEL; n <= 100; n += step(1, 3))
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            for (size_t k = 1; k <= 5; k++, turn++)
+                for (size_t j = 0; j < sizeof kinds / sizeof *kinds; j++)
+                    check_gemm(&(struct gemm_case){rows[i], n, k, turn % 3, turn % 4, 0, 0, turn & 1, kinds[j],
+                                                   turn % 2 * 5, false});
+}
+
+/* A column by rows without gaps that are shorter than a vector of steps, from one end of their pages to the other. */
+static void sweep_gemm_short_column(void)
+{
+    static const size_t rows[] = {31, 32, 33, 47, 48, 100, 171, 320};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t k = 1; k <= 8; k++)
+            for (int at_end = 0; at_end < 2; at_end++)
+                check_gemm(&(struct gemm_case){rows[i], 1, k, 0, 0, 0, 0, at_end, at_end ? 8 : 48, 0, false});
+}
+
 static void sweep_gemm_alignments(void)
 {
     size_t most_m = 2 * t.table->tallest + 1,
@@ -968,6 +992,10 @@ static void test_table(const struct heed_kernels *table)
     sweep_gemm_row();
     sweep_gemm_row_by_runs();
     sweep_gemm_copied();
+    sweep_gemm_short_column();
+    end_sweep();
+    begin("%s: gemm, few steps", table->name);
+    sweep_gemm_flat();
     end_sweep();
     begin("%s: gemm, narrow", table->name);
     sweep_gemm_narrow();
