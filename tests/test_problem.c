@@ -75,7 +75,7 @@ static void test_rows(void)
         char text[SHAPE_TEXT];
         snprintf(text, sizeof text, "%s:%dx%d", functions[i].function, ROWS, COLS);
         if (open_problem(&p, "rows", text))
-            check_work(&p, 2.0 * functions[i].instructions * ROWS * COLS,
+            check_work(&p, 2.0 * (functions[i].instructions * ROWS * COLS),
                        (functions[i].matrices * ROWS + functions[i].vectors) * COLS * FLOAT, LIMIT_COPY);
         problem_close(&p);
     }

@@ -1064,7 +1064,7 @@ static void test_rotary_scalings(void)
     begin("rotary scalings");
     CHECK(heed_rotary_llama3(DIMS, 500000.0, 8.0, 1.0, 4.0, 8192, factors) == HEED_OK);
     for (size_t j = 0; j < DIMS / 2; j++) {
-        double wavelength = 2.0 * pi * pow(500000.0, 2.0 * (double)j / DIMS),
+        double wavelength = 2.0 * pi * pow(500000.0, (double)(2 * j) / (double)DIMS),
                smooth = (8192.0 / wavelength - 1.0) / 3.0;
         double want = wavelength < 8192.0 / 4.0 ? 1.0 : wavelength > 8192.0 ? 0.125 : (1.0 - smooth) / 8.0 + smooth;
         check_bound(factors[j], want, bound, "llama 3", j);

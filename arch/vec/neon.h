@@ -262,11 +262,11 @@ HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
 
 HEED_INLINE void vf_transpose(vf v[VF_LEN])
 {
-    float32x4x2_t a = vtrnq_f32(v[0], v[1]), b = vtrnq_f32(v[2], v[3]);
-    v[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
-    v[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
-    v[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
-    v[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+    vf low02, high02, low13, high13;
+    vf_zip(v[0], v[2], &low02, &high02);
+    vf_zip(v[1], v[3], &low13, &high13);
+    vf_zip(low02, low13, &v[0], &v[1]);
+    vf_zip(high02, high13, &v[2], &v[3]);
 }
 
 HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
