@@ -61,6 +61,13 @@
 /* Keeps the compiler from moving loads of later steps up, where they cost registers that there are not. */
 #define HEED_KEEP_ORDER() __asm__ volatile("")
 
+/* clang needs to be told of every vector that is computed before. */
+#if defined(__clang__) && (defined(__x86_64__) || defined(__i386__))
+#define HEED_KEEP_BEFORE(v) __asm__ volatile("" : "+v"(v)::"memory")
+#else
+#define HEED_KEEP_BEFORE(v) ((void)(v))
+#endif
+
 /* Has a vector in a register, where compilers would rather load it again for each use. */
 #if defined(__x86_64__) || defined(__i386__)
 #define HEED_IN_REGISTER(v) __asm__("" : "+v"(v))
