@@ -632,7 +632,7 @@ typedef struct heed_attention_args {
                                          not written */
     size_t window_left, window_right; /* default HEED_UNBOUNDED */
     float softcap;                    /* >= 0; 0: none. softcap log2(e) and scale / softcap are finite floats */
-    const float *slopes;              /* [n_heads], or NULL */
+    const float *slopes;              /* [n_heads], or NULL; a slope times log2(e) is finite, else NaN */
     const float *sinks;               /* [n_heads], or NULL; -inf is no sink */
     heed_heads_out log_sum_exp;       /* receives the natural logarithm of each softmax's denominator, sink
                                          included, [batch][n_heads][seq_q], rows as in map, if data is not NULL */

@@ -131,6 +131,12 @@ static float *values_of(const heed_kv_cache *cache, float *page, size_t key)
     return page + cache->page_keys * cache->head_dim + key % cache->page_keys * heed_pad(cache->value_dim);
 }
 
+/* Keys without dimensions take none, however many heads they are said to have. */
+static bool holds_floats(const heed_kv_cache *cache)
+{
+    return cache->page_floats > 0;
+}
+
 /* Keys of [key, end) in the page of key. */
 static size_t keys_in_page(const heed_kv_cache *cache, size_t key, size_t end)
 {
@@ -231,8 +237,9 @@ void heed_kv_append_run(const struct heed_context *context, const struct heed_kv
 {
     heed_kv_cache *cache = append->cache;
     struct append_job job = {append, context->kernels, k, v};
-    heed_run(context, cache->n_kv_heads, (double)rows * (double)cache->page_floats / (double)cache->page_keys,
-             append_head, &job);
+    if (holds_floats(cache))
+        heed_run(context, cache->n_kv_heads, (double)rows * (double)cache->page_floats / (double)cache->page_keys,
+                 append_head, &job);
     for (size_t b = 0; b < append->rows.batch; b++)
         cache->length[target_of(append, b)] += heed_sequence_length(&append->rows, b);
 }
@@ -346,7 +353,8 @@ heed_status heed_kv_cache_fork(heed_kv_cache *cache, size_t sequence, const heed
         status = HEED_ERR_OVERLAP;
     if (status != HEED_OK)
         return status;
-    copy_keys(cache, sequence, from, from_sequence, length);
+    if (length > 0 && holds_floats(cache))
+        copy_keys(cache, sequence, from, from_sequence, length);
     cache->length[sequence] = length;
     return HEED_OK;
 }

@@ -739,6 +739,34 @@ static void test_options(void)
     release_all();
 }
 
+/* More heads than anybody could count, of keys that take no bytes, and of no keys. */
+static void test_heads_of_nothing(void)
+{
+    heed_kv_cache_options o = HEED_KV_CACHE_OPTIONS_INIT;
+    const heed_heads nothing = {0};
+    size_t bytes = 0, length = 0;
+    o.batch = 2;
+    o.n_kv_heads = (size_t)1 << (sizeof(size_t) * 8 - 3);
+    o.capacity = 9;
+    begin("heads that hold nothing are not counted one by one");
+    for (int paged = 0; paged < 2; paged++) {
+        heed_kv_cache *cache = NULL;
+        o.page_keys = paged ? 16 : 0;
+        o.head_dim = paged ? 4 : 0;
+        EXPECT(HEED_OK, heed_kv_cache_bytes(&o, &bytes));
+        EXPECT(HEED_OK, heed_kv_cache_create(&o, buffer(bytes / 4 + 2, 0), bytes, &cache));
+        if (!cache)
+            continue;
+        if (!paged)
+            EXPECT(HEED_OK, heed_kv_cache_append(context, cache, 0, 3, &nothing, &nothing));
+        EXPECT(HEED_OK, heed_kv_cache_fork(cache, 1, cache, 0, paged ? 0 : 3));
+        EXPECT(HEED_OK, heed_kv_cache_length(cache, 1, &length));
+        CHECK(length == (paged ? 0u : 3u));
+    }
+    end();
+    release_all();
+}
+
 /* Nothing is appended by a call that refuses. */
 static void expect_append(heed_status status, heed_kv_cache *cache, size_t batch, const size_t *sequences, size_t n,
                           const size_t *offsets, const heed_heads *k, const heed_heads *v, const char *what)
@@ -975,6 +1003,7 @@ static void test_calls(void)
 int main(void)
 {
     test_options();
+    test_heads_of_nothing();
     test_exact_bytes();
     test_calls();
     test_batch_calls();
