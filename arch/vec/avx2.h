@@ -22,7 +22,11 @@ typedef __m256 vf;
 #define GEMM_NARROWEST 2
 #define GEMM_PREFETCH 16
 #define GEMM_COPIED_ROWS 32
+#if defined(__clang__)
+#define GEMM_FEW_ROWS 3
+#else
 #define GEMM_FEW_ROWS 2
+#endif
 #define GEMM_LAST_STEPS 0
 #define GEMM_LAST_ROWS 1
 #define GEMM_LAST_TILE 0
