@@ -317,6 +317,23 @@ test_tokenizer_settings() {
     ids "a limit that is the tokens around" '[8,9]' 'a'
 }
 
+# add TOKEN...: a model with these added tokens, whose vocabulary ends before them at 35.
+add() {
+    new_model "$work/variant" f32
+    entries=$(id=36 && for token in "$@"; do
+        printf '{"id":%d,"content":"%s","normalized":false},' $id "$token"
+        id=$((id + 1))
+    done)
+    sed "s/\"added_tokens\":\[/&$entries/" "$model/tokenizer.json" >"$work/variant/tokenizer.json"
+    sed "s/\"vocab_size\":36/\"vocab_size\":$((36 + $#))/" "$model/config.json" >"$work/variant/config.json"
+}
+
+test_added_tokens() {
+    add dogs '##zz'
+    ids "added tokens that are not in the vocabulary" '[2,8,36,37,3]' 'the dogs ##zz'
+    ids "are no pieces of words" '[2,10,31,1,3]' 'Dogs azz'
+}
+
 repeat() {
     awk -v times="$1" \
         '{ line[NR] = $0 } END { for (i = 0; i < times; i++) for (j = 1; j <= NR; j++) print line[j] }' "$2"
@@ -947,6 +964,7 @@ test_values
 test_faint_embedding
 test_config
 test_tokenizer_settings
+test_added_tokens
 test_truncation
 test_invalid_utf8
 test_tables

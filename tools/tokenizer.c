@@ -24,6 +24,7 @@
 /* What is being read, for messages and for the bound on ids. */
 struct source {
     struct tokenizer *tokenizer;
+    struct vocab *added; /* tokens that come in addition to the vocabulary: no word has them as its pieces */
     const char *path;
     size_t vocab_size;
 };
@@ -43,9 +44,14 @@ static bool check_type(const struct source *source, const cJSON *object, const c
     return strcmp(found, type) == 0 || refuse(source, what, found);
 }
 
+static int32_t find_in(const struct vocab *vocab, const char *token)
+{
+    return vocab_find(vocab, "", 0, token, strlen(token));
+}
+
 static int32_t find_token(const struct source *source, const char *token)
 {
-    return vocab_find(&source->tokenizer->wordpiece.vocab, "", 0, token, strlen(token));
+    return find_in(&source->tokenizer->wordpiece.vocab, token);
 }
 
 /* The id of a token that the vocabulary must have. */
@@ -57,14 +63,14 @@ static bool require_token(const struct source *source, const char *token, int32_
     return *id >= 0;
 }
 
-static bool put_token(const struct source *source, const char *token, size_t length, size_t id)
+static bool put_token(const struct source *source, struct vocab *vocab, const char *token, size_t length, size_t id)
 {
     if (id >= source->vocab_size) {
         diag_print("%s: token %.*s has id %zu, but the model has %zu", source->path, (int)(length < 80 ? length : 80),
                    token, id, source->vocab_size);
         return false;
     }
-    return vocab_put(&source->tokenizer->wordpiece.vocab, token, length, (int32_t)id);
+    return vocab_put(vocab, token, length, (int32_t)id);
 }
 
 static bool set_unknown(const struct source *source, const char *token)
@@ -105,7 +111,7 @@ static bool read_model(const struct source *source, const cJSON *json)
             diag_print("%s: token %s is in the vocabulary twice", source->path, entry->string);
             return false;
         }
-        if (!put_token(source, entry->string, strlen(entry->string), id))
+        if (!put_token(source, &wordpiece->vocab, entry->string, strlen(entry->string), id))
             return false;
     }
     return set_unknown(source, unknown) && set_prefix(source, prefix);
@@ -140,11 +146,13 @@ static bool put_added_token(const struct source *source, const cJSON *entry, con
         return false;
     }
     *id = find_token(source, *content);
+    if (*id < 0)
+        *id = find_in(source->added, *content);
     if (*id >= 0 && (size_t)*id != wanted) {
         diag_print("%s: added token \"%s\" has id %zu, but %" PRId32 " before", source->path, *content, wanted, *id);
         return false;
     }
-    if (*id < 0 && !put_token(source, *content, strlen(*content), wanted))
+    if (*id < 0 && !put_token(source, source->added, *content, strlen(*content), wanted))
         return false;
     *id = (int32_t)wanted;
     return true;
@@ -283,7 +291,7 @@ static bool read_vocab(const struct source *source, const struct text *content)
         begin += length + 1;
         if (length && line[length - 1] == '\r')
             length--;
-        if (!put_token(source, line, length, id))
+        if (!put_token(source, &source->tokenizer->wordpiece.vocab, line, length, id))
             return false;
     }
     return true;
@@ -396,7 +404,8 @@ bool tokenizer_load(struct tokenizer *tokenizer, const char *directory, size_t v
                                                   .strip_accents = true,
                                                   .lowercase = true,
                                                   .max_word_chars = 100}};
-    struct source source = {tokenizer, NULL, vocab_size};
+    struct vocab added = {0};
+    struct source source = {tokenizer, &added, NULL, vocab_size};
     char *json_path = memory_path(directory, "tokenizer.json");
     char *vocab_path = memory_path(directory, "vocab.txt");
     char *config_path = memory_path(directory, "tokenizer_config.json");
@@ -404,6 +413,7 @@ bool tokenizer_load(struct tokenizer *tokenizer, const char *directory, size_t v
     free(json_path);
     free(vocab_path);
     free(config_path);
+    vocab_free(&added);
     wordpiece_sort(&tokenizer->wordpiece);
     if (!done)
         tokenizer_free(tokenizer);
