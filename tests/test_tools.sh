@@ -683,6 +683,17 @@ test_templates() {
     change tokenizer.json "$(template "$many$sequence" "$specials")" '1001 pieces' 'with so many pieces'
 }
 
+# What was computed before an input fails is written.
+test_lines_without_tokens() {
+    new_model "$work/bare" f32
+    sed "$(template "$sequence" null)" "$model/tokenizer.json" >"$work/bare/tokenizer.json"
+    printf '\n\n\n\n\n' >"$work/blank"
+    "$embed" --model "$work/bare" --batch-tokens 2 --format text "$work/blank" "$work/nowhere" >"$out" 2>"$err"
+    expect "lines without tokens do not pile up" test "$(wc -l <"$out")" -eq 4
+    "$embed" --model "$work/bare" --format text "$work/blank" >"$out" 2>"$err"
+    expect "each has an embedding" test "$(wc -l <"$out")" -eq 5
+}
+
 test_bad_input() {
     refuse "no such input file" 1 'nowhere: No such file' "$embed" --model "$model" "$work/nowhere"
     refuse "a directory as input" 1 'directory' "$embed" --model "$model" "$work"
@@ -973,6 +984,7 @@ test_bad_configs
 test_bad_limits
 test_reading
 test_templates
+test_lines_without_tokens
 test_bad_input
 test_progress
 test_usage

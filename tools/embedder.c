@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* Bytes of text that wait at most, so that many lines without tokens cannot pile up. */
+/* Bytes of text that wait at most: of a line that is cut, most of them become no tokens. */
 #define BATCH_TEXT_MAX ((size_t)16 << 20)
 
 /* ---- batches ------------------------------------------------------------------------------- */
@@ -149,6 +149,12 @@ void embedder_start(struct embedder *embedder, embedder_sink sink, void *state)
     embedder->lines = embedder->tokens = embedder->replaced = embedder->truncated = 0;
 }
 
+/* A line without tokens counts as one: it has an embedding, too. */
+static bool is_complete(const struct batch *batch, size_t batch_tokens)
+{
+    return batch->tokens.count >= batch_tokens || batch->count >= batch_tokens || batch->text.length >= BATCH_TEXT_MAX;
+}
+
 bool embedder_add(struct embedder *embedder, const char *text, size_t length)
 {
     struct batch *batch = &embedder->batch;
@@ -161,8 +167,7 @@ bool embedder_add(struct embedder *embedder, const char *text, size_t length)
         !mark_lines(batch, batch->count + 1))
         return false;
     embedder->truncated += truncated;
-    bool complete = batch->tokens.count >= embedder->batch_tokens || batch->text.length >= BATCH_TEXT_MAX;
-    return !complete || embedder_flush(embedder);
+    return !is_complete(batch, embedder->batch_tokens) || embedder_flush(embedder);
 }
 
 static bool compute(struct embedder *embedder)
@@ -183,12 +188,13 @@ static struct row row_of(const struct embedder *embedder, size_t index)
 {
     const struct batch *batch = &embedder->batch;
     size_t hidden = embedder->config.hidden_size;
+    size_t begin = batch->offsets[index], end = batch->offsets[index + 1];
     return (struct row){
         .number = embedder->lines + index + 1,
         .text = batch->text.bytes + batch->text_offsets[index],
         .length = batch->text_offsets[index + 1] - batch->text_offsets[index],
-        .ids = batch->tokens.ids + batch->offsets[index],
-        .n_ids = batch->offsets[index + 1] - batch->offsets[index],
+        .ids = begin < end ? batch->tokens.ids + begin : NULL,
+        .n_ids = end - begin,
         .values = embedder->context ? embedder->embeddings + index * hidden : NULL,
         .cols = hidden,
     };
