@@ -301,6 +301,9 @@ test_tokenizer_settings() {
     ids "clean_text: false" '[2,1,5,3]' 'a\0001 a'
     variant tokenizer.json 's/"strip_accents":null/"strip_accents":false/'
     ids "strip_accents: false" '[2,18,1,3]' 'ELEVE élève'
+    prefix=$(printf '%064d' 0)
+    variant tokenizer.json "s/##/$prefix/g; s/\"unk_token\"/\"continuing_subword_prefix\":\"$prefix\",&/"
+    ids "continuing_subword_prefix: 64 bytes" '[2,14,15,16,3]' 'undoable'
     new_model "$work/variant" f32
     awk '{ printf "%s\r\n", $0 }' "$model/vocab.txt" >"$work/variant/vocab.txt"
     rm "$work/variant/tokenizer.json"
@@ -630,6 +633,8 @@ test_bad_limits() {
     refuse "model_max_length that is no number" 1 'tokenizer_config.json: model_max_length' "$embed" --model "$broken"
     change tokenizer.json 's/"unk_token"/"max_input_chars_per_word":1001,"unk_token"/' 'words that are too long' \
         'max_input_chars_per_word is not a whole number from 0 to 1000'
+    change tokenizer.json "s/\"unk_token\"/\"continuing_subword_prefix\":\"$(printf '%065d' 0)\",&/" \
+        'a prefix of 65 bytes' 'continuing_subword_prefix has more than 64 bytes'
 }
 
 # What is too large is refused before its content, which would be, too.

@@ -72,9 +72,8 @@ static bool make(struct wordpiece *wordpiece, bool lowercase)
                                     .handle_chinese_chars = true,
                                     .strip_accents = lowercase,
                                     .lowercase = lowercase,
-                                    .continuing_prefix = memory_string("##", 2),
                                     .max_word_chars = 100};
-    bool done = wordpiece->continuing_prefix != NULL;
+    bool done = text_append(&wordpiece->continuing_prefix, "##", 2);
     for (size_t i = 0; done && i < VOCABULARY; i++)
         done = vocab_put(&wordpiece->vocab, vocabulary[i], strlen(vocabulary[i]), (int32_t)i);
     for (int32_t id = 1; done && id <= 3; id++)

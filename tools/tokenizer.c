@@ -18,6 +18,9 @@
 /* So much of every place of a text may be compared with an added token. */
 #define ADDED_BYTES_MAX 4000
 
+/* It is compared for every piece of a word; BERT's has two. */
+#define PREFIX_BYTES_MAX 64
+
 /* Each is looked for among the template's special tokens; BERT has two. */
 #define TEMPLATE_MAX 1000
 
@@ -80,8 +83,12 @@ static bool set_unknown(const struct source *source, const char *token)
 
 static bool set_prefix(const struct source *source, const char *prefix)
 {
-    source->tokenizer->wordpiece.continuing_prefix = memory_string(prefix, strlen(prefix));
-    return source->tokenizer->wordpiece.continuing_prefix != NULL;
+    size_t length = strlen(prefix);
+    if (length > PREFIX_BYTES_MAX) {
+        diag_print("%s: continuing_subword_prefix has more than %d bytes", source->path, PREFIX_BYTES_MAX);
+        return false;
+    }
+    return text_append(&source->tokenizer->wordpiece.continuing_prefix, prefix, length);
 }
 
 /* ---- tokenizer.json ------------------------------------------------------------------------ */

@@ -79,7 +79,7 @@ void wordpiece_free(struct wordpiece *wordpiece)
     for (size_t i = 0; i < wordpiece->n_added; i++)
         free(wordpiece->added[i].content);
     free(wordpiece->added);
-    free(wordpiece->continuing_prefix);
+    text_free(&wordpiece->continuing_prefix);
     *wordpiece = (struct wordpiece){0};
 }
 
@@ -104,10 +104,11 @@ static size_t count_characters(const char *text, size_t length)
 }
 
 /* The longest token that word starts with; *length receives its length in the word. */
-static int32_t longest_piece(const struct wordpiece *wordpiece, const char *prefix, const char *word, size_t available,
+static int32_t longest_piece(const struct wordpiece *wordpiece, bool first, const char *word, size_t available,
                              size_t *length)
 {
-    size_t prefix_length = strlen(prefix);
+    const char *prefix = wordpiece->continuing_prefix.bytes;
+    size_t prefix_length = first ? 0 : wordpiece->continuing_prefix.length;
     /* Most words are a token, and so are most rests of the others. */
     *length = available;
     int32_t id = vocab_find(&wordpiece->vocab, prefix, prefix_length, word, available);
@@ -122,8 +123,7 @@ static bool encode_word(struct encoder *encoder, const char *word, size_t length
         return emit(encoder, wordpiece->unknown_id);
     size_t first = encoder->tokens->count;
     for (size_t at = 0, step = 0; at < length; at += step) {
-        const char *prefix = at ? wordpiece->continuing_prefix : "";
-        int32_t id = longest_piece(wordpiece, prefix, word + at, length - at, &step);
+        int32_t id = longest_piece(wordpiece, at == 0, word + at, length - at, &step);
         if (id < 0) {
             encoder->tokens->count = first;
             encoder->full = false;

@@ -23,7 +23,7 @@ struct wordpiece {
     struct added_token *added; /* in order once all are there: first those that are looked for before normalisation */
     size_t n_added, n_raw, added_capacity;
     bool clean_text, handle_chinese_chars, strip_accents, lowercase;
-    char *continuing_prefix;
+    struct text continuing_prefix;
     size_t max_word_chars; /* a longer word is unknown */
     int32_t unknown_id;
 };
