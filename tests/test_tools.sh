@@ -686,6 +686,16 @@ test_templates() {
     change tokenizer.json "$(template "$cls" "$specials")" 'no sequence' 'without a sequence'
     many=$(printf "%01000d" 0 | sed "s/0/$cls,/g")
     change tokenizer.json "$(template "$many$sequence" "$specials")" '1001 pieces' 'with so many pieces'
+    ids=$(printf '%0499d' 0 | sed 's/0/2,/g')2
+    change tokenizer.json "$(template "$cls,$sequence,$cls" "{\"[CLS]\":{\"ids\":[$ids]}}")" \
+        '1000 ids around every line' 'leaves no room for the 1000'
+    change tokenizer.json "$(template "$cls,$sequence,$cls" "{\"[CLS]\":{\"ids\":[$ids,2]}}")" \
+        '1002 ids around every line' 'with so many ids'
+    names=$(printf '%0999d' 0 | sed 's/0/"":0,/g')
+    change tokenizer.json "$(template "$cls,$sequence" "{$names\"[CLS]\":{\"ids\":[36]}}")" '1000 special tokens' \
+        'id of special token "\[CLS\]" is not'
+    change tokenizer.json "$(template "$cls,$sequence" "{$names\"\":0,\"[CLS]\":{\"ids\":[36]}}")" \
+        '1001 special tokens' 'with so many special tokens'
 }
 
 # What was computed before an input fails is written.

@@ -21,7 +21,8 @@
 /* It is compared for every piece of a word; BERT's has two. */
 #define PREFIX_BYTES_MAX 64
 
-/* Each is looked for among the template's special tokens; BERT has two. */
+/* Of a template: pieces, special tokens, and ids around every line. Each piece is looked for among the special tokens;
+ * BERT has two. */
 #define TEMPLATE_MAX 1000
 
 /* What is being read, for messages and for the bound on ids. */
@@ -194,10 +195,10 @@ static bool read_added_tokens(const struct source *source, const cJSON *json)
 }
 
 /* The ids of a special token of a template. */
-static bool push_special(const struct source *source, const cJSON *processor, const char *name, struct token_ids *ids)
+static bool push_special(const struct source *source, const cJSON *specials, const char *name, struct token_ids *ids)
 {
-    const cJSON *special = json_member(json_member(processor, "special_tokens"), name), *entry;
-    const cJSON *list = json_member(special, "ids");
+    const struct tokenizer *tokenizer = source->tokenizer;
+    const cJSON *list = json_member(json_member(specials, name), "ids"), *entry;
     if (!cJSON_IsArray(list) || !list->child) {
         diag_print("%s: special token \"%s\" of the template has no ids", source->path, name);
         return false;
@@ -207,6 +208,8 @@ static bool push_special(const struct source *source, const cJSON *processor, co
         size_t id;
         if (!json_whole(entry, INT32_MAX, &id) || id >= source->vocab_size)
             return refuse(source, "id of special token", name);
+        if (tokenizer->prefix.count + tokenizer->suffix.count == TEMPLATE_MAX)
+            return refuse(source, "post_processor", "TemplateProcessing with so many ids");
         if (!token_ids_push(ids, (int32_t)id))
             return false;
     }
@@ -217,8 +220,10 @@ static bool push_special(const struct source *source, const cJSON *processor, co
 static bool read_template(const struct source *source, const cJSON *processor)
 {
     struct token_ids *ids = &source->tokenizer->prefix;
-    const cJSON *piece;
+    const cJSON *specials = json_member(processor, "special_tokens"), *piece;
     size_t pieces = 0;
+    if (cJSON_GetArraySize(specials) > TEMPLATE_MAX)
+        return refuse(source, "post_processor", "TemplateProcessing with so many special tokens");
     cJSON_ArrayForEach(piece, json_member(processor, "single"))
     {
         if (++pieces > TEMPLATE_MAX)
@@ -235,7 +240,7 @@ static bool read_template(const struct source *source, const cJSON *processor)
             return refuse(source, "post_processor", "TemplateProcessing with such a template");
         if (!special)
             ids = &source->tokenizer->suffix;
-        else if (!push_special(source, processor, name, ids))
+        else if (!push_special(source, specials, name, ids))
             return false;
     }
     if (ids == &source->tokenizer->prefix)
