@@ -631,6 +631,13 @@ test_bad_limits() {
     sed 's/"max_length":24//' "$model/tokenizer.json" >"$broken/tokenizer.json"
     echo '{"model_max_length": "1"}' >"$broken/tokenizer_config.json"
     refuse "model_max_length that is no number" 1 'tokenizer_config.json: model_max_length' "$embed" --model "$broken"
+    rm "$broken/tokenizer.json"
+    echo '{"cls_token": 5}' >"$broken/tokenizer_config.json"
+    refuse "a cls_token that is no string" 1 'tokenizer_config.json: cls_token is not' "$embed" --model "$broken"
+    echo '{"cls_token": {"content": 5}}' >"$broken/tokenizer_config.json"
+    refuse "nor has one as its content" 1 'tokenizer_config.json: content is not' "$embed" --model "$broken"
+    echo '{"cls_token": "x y"}' >"$broken/tokenizer_config.json"
+    refuse "a cls_token that is not there" 1 'vocab.txt: token x y is not in' "$embed" --model "$broken"
     change tokenizer.json 's/"unk_token"/"max_input_chars_per_word":1001,"unk_token"/' 'words that are too long' \
         'max_input_chars_per_word is not a whole number from 0 to 1000'
     change tokenizer.json "s/\"unk_token\"/\"continuing_subword_prefix\":\"$(printf '%065d' 0)\",&/" \

@@ -317,16 +317,21 @@ static bool special_token(const struct source *source, const cJSON *json, const 
                                   : json_get_string(source->path, json, name, token);
 }
 
-static bool add_special_tokens(const struct source *source, const cJSON *json)
+enum special { UNKNOWN, PREFIX, SUFFIX, PAD, MASK, SPECIALS };
+
+static bool read_special_tokens(const struct source *source, const cJSON *json, const char *tokens[SPECIALS])
 {
-    enum { UNKNOWN, PREFIX, SUFFIX, PAD, MASK, COUNT };
-    static const char *const names[COUNT] = {"unk_token", "cls_token", "sep_token", "pad_token", "mask_token"};
-    const char *tokens[COUNT] = {"[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"};
-    for (size_t i = 0; i < COUNT; i++) {
-        struct added_token added = {0};
+    static const char *const names[SPECIALS] = {"unk_token", "cls_token", "sep_token", "pad_token", "mask_token"};
+    for (size_t i = 0; i < SPECIALS; i++)
         if (!special_token(source, json, names[i], &tokens[i]))
             return false;
-        added.id = find_token(source, tokens[i]);
+    return true;
+}
+
+static bool add_special_tokens(const struct source *source, const char *const tokens[SPECIALS])
+{
+    for (size_t i = 0; i < SPECIALS; i++) {
+        struct added_token added = {.id = find_token(source, tokens[i])};
         if (added.id >= 0 && !wordpiece_add(&source->tokenizer->wordpiece, tokens[i], added))
             return false;
     }
@@ -367,6 +372,7 @@ static bool read_settings(const struct source *source, const cJSON *json)
 
 static bool load_vocab(struct source *source, const char *vocab_path, const char *config_path)
 {
+    const char *tokens[SPECIALS] = {"[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"};
     struct text content = {0};
     cJSON *json = NULL;
     bool missing;
@@ -378,9 +384,10 @@ static bool load_vocab(struct source *source, const char *vocab_path, const char
     }
     done = done && read_vocab(source, &content) && set_prefix(source, "##");
     source->path = config_path;
-    done = done && json_read(config_path, cJSON_Object, true, &json) && read_settings(source, json);
+    done = done && json_read(config_path, cJSON_Object, true, &json) && read_settings(source, json) &&
+           read_special_tokens(source, json, tokens);
     source->path = vocab_path;
-    done = done && add_special_tokens(source, json);
+    done = done && add_special_tokens(source, tokens);
     cJSON_Delete(json);
     text_free(&content);
     return done;
