@@ -705,6 +705,34 @@ test_templates() {
         '1001 special tokens' 'with so many special tokens'
 }
 
+# Numbers that belong into one slot of a vocabulary's first table. Of FNV-1a, as vocab.c has it, 42 bits count for that.
+crowd() {
+    awk 'function xor(a, b, bits) { return bits ? (a + b) % 2 + 2 * xor(int(a / 2), int(b / 2), bits - 1) : 0 }
+        BEGIN {
+            for (byte = 0; byte < 256; byte++)
+                for (digit = 0; digit < 10; digit++)
+                    change[byte, digit] = xor(byte, 48 + digit, 8) - byte
+            for (number = 0; found < 300; number++) {
+                state = 981469373221
+                for (at = 1; at <= length(number); at++) {
+                    state += change[state % 256, substr(number, at, 1)]
+                    state = (state * 435 + state % 4 * 2 ^ 40) % 2 ^ 42
+                }
+                if (state % 1024 == int(state / 2 ^ 32) && ++found)
+                    print number
+            }
+        }'
+}
+
+test_crowd() {
+    new_model "$work/crowd" f32
+    rm "$work/crowd/tokenizer.json"
+    crowd >>"$work/crowd/vocab.txt"
+    sed 's/"vocab_size":36/"vocab_size":400/' "$model/config.json" >"$work/crowd/config.json"
+    refuse "a vocabulary that is made for long searches" 1 'vocab.txt: token [0-9]*: too many tokens have the same hash' \
+        "$embed" --model "$work/crowd" --tokens
+}
+
 # What was computed before an input fails is written.
 test_lines_without_tokens() {
     new_model "$work/bare" f32
@@ -1007,6 +1035,7 @@ test_bad_limits
 test_reading
 test_templates
 test_lines_without_tokens
+test_crowd
 test_bad_input
 test_progress
 test_usage

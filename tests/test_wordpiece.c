@@ -75,7 +75,7 @@ static bool make(struct wordpiece *wordpiece, bool lowercase)
                                     .max_word_chars = 100};
     bool done = text_append(&wordpiece->continuing_prefix, "##", 2);
     for (size_t i = 0; done && i < VOCABULARY; i++)
-        done = vocab_put(&wordpiece->vocab, vocabulary[i], strlen(vocabulary[i]), (int32_t)i);
+        done = vocab_put(&wordpiece->vocab, vocabulary[i], strlen(vocabulary[i]), (int32_t)i) == VOCAB_PUT;
     for (int32_t id = 1; done && id <= 3; id++)
         done = wordpiece_add(wordpiece, vocabulary[id], (struct added_token){.id = id});
     wordpiece_sort(wordpiece);
@@ -249,13 +249,13 @@ static void test_crowd(void)
     struct vocab crowd = {0}, even = {0};
     char token[32];
     int32_t held = 0, found = 0;
-    bool refused = false;
-    for (size_t i = 0; !refused && held < 500; i++) {
+    enum vocab_status status = VOCAB_PUT;
+    for (size_t i = 0; status == VOCAB_PUT && held < 500; i++) {
         snprintf(token, sizeof token, "%zu", i);
-        if (hash(token) % 1024 == 0 && !(refused = !vocab_put(&crowd, token, strlen(token), held)))
+        if (hash(token) % 1024 == 0 && (status = vocab_put(&crowd, token, strlen(token), held)) == VOCAB_PUT)
             held++;
     }
-    check(refused && held > 100, "a vocabulary that is made for long searches is refused");
+    check(status == VOCAB_CROWDED && held > 100, "a vocabulary that is made for long searches is refused");
     for (size_t i = 0; found < held; i++) {
         snprintf(token, sizeof token, "%zu", i);
         if (hash(token) % 1024 == 0 && vocab_find(&crowd, "", 0, token, strlen(token)) != found++)
@@ -265,7 +265,7 @@ static void test_crowd(void)
     bool done = true;
     for (int32_t i = 0; done && i < 1000000; i++) {
         snprintf(token, sizeof token, "token%d", (int)i);
-        done = vocab_put(&even, token, strlen(token), i);
+        done = vocab_put(&even, token, strlen(token), i) == VOCAB_PUT;
     }
     check(done && vocab_find(&even, "token", 5, "999999", 6) == 999999, "one of a million tokens is not");
     vocab_free(&crowd);
@@ -367,7 +367,7 @@ static void test_long_token(void)
     memset(token, 'x', CHARACTERS + 2);
     memcpy(token, "##", 2);
     token[CHARACTERS + 2] = 's';
-    bool passed = vocab_put(&w.vocab, token, CHARACTERS + 3, 0) &&
+    bool passed = vocab_put(&w.vocab, token, CHARACTERS + 3, 0) == VOCAB_PUT &&
                   wordpiece_encode(&w, token + 2, CHARACTERS, NO_LIMIT, &tokens, &truncated);
     check(passed && tokens.count == CHARACTERS, "a word of 10000 characters, and a token of as many");
     free(tokens.ids);

@@ -69,12 +69,16 @@ static bool require_token(const struct source *source, const char *token, int32_
 
 static bool put_token(const struct source *source, struct vocab *vocab, const char *token, size_t length, size_t id)
 {
+    int shown = (int)(length < 80 ? length : 80);
     if (id >= source->vocab_size) {
-        diag_print("%s: token %.*s has id %zu, but the model has %zu", source->path, (int)(length < 80 ? length : 80),
-                   token, id, source->vocab_size);
+        diag_print("%s: token %.*s has id %zu, but the model has %zu", source->path, shown, token, id,
+                   source->vocab_size);
         return false;
     }
-    return vocab_put(vocab, token, length, (int32_t)id);
+    enum vocab_status status = vocab_put(vocab, token, length, (int32_t)id);
+    if (status == VOCAB_CROWDED)
+        diag_print("%s: token %.*s: too many tokens have the same hash", source->path, shown, token);
+    return status == VOCAB_PUT;
 }
 
 static bool set_unknown(const struct source *source, const char *token)

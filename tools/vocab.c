@@ -2,7 +2,6 @@
  * A vocabulary: from token to id. */
 #include "config.h"
 
-#include "diag.h"
 #include "utf8.h"
 #include "vocab.h"
 
@@ -58,59 +57,52 @@ static struct vocab_entry *slot_of(const struct vocab *vocab, const char *head, 
     return slot_of_hash(vocab, state, head, head_length, tail, tail_length);
 }
 
-static bool refuse_crowd(const char *token, size_t length)
-{
-    diag_print("token %.*s: too many tokens have the same hash", (int)(length < 80 ? length : 80), token);
-    return false;
-}
-
 static bool move(const struct vocab *from, struct vocab *to, const struct vocab_entry *entry)
 {
-    const char *token = from->tokens.bytes + entry->begin;
-    struct vocab_entry *slot = slot_of(to, "", 0, token, entry->length);
-    if (!slot)
-        return refuse_crowd(token, entry->length);
-    *slot = *entry;
-    return true;
+    struct vocab_entry *slot = slot_of(to, "", 0, from->tokens.bytes + entry->begin, entry->length);
+    if (slot)
+        *slot = *entry;
+    return slot != NULL;
 }
 
 /* Twice the slots, so that at most half are taken. */
-static bool rehash(struct vocab *vocab)
+static enum vocab_status rehash(struct vocab *vocab)
 {
     struct vocab larger = *vocab;
     larger.n_slots = vocab->n_slots ? vocab->n_slots * 2 : FIRST_SLOTS;
     larger.slots = memory_array(larger.n_slots, sizeof *larger.slots);
     if (!larger.slots)
-        return false;
+        return VOCAB_NO_MEMORY;
     for (size_t i = 0; i < larger.n_slots; i++)
         larger.slots[i].id = -1;
     for (size_t i = 0; i < vocab->n_slots; i++)
         if (vocab->slots[i].id >= 0 && !move(vocab, &larger, &vocab->slots[i])) {
             free(larger.slots);
-            return false;
+            return VOCAB_CROWDED;
         }
     free(vocab->slots);
     *vocab = larger;
-    return true;
+    return VOCAB_PUT;
 }
 
-bool vocab_put(struct vocab *vocab, const char *token, size_t length, int32_t id)
+enum vocab_status vocab_put(struct vocab *vocab, const char *token, size_t length, int32_t id)
 {
-    if (vocab->count * 2 >= vocab->n_slots && !rehash(vocab))
-        return false;
+    enum vocab_status status = vocab->count * 2 >= vocab->n_slots ? rehash(vocab) : VOCAB_PUT;
+    if (status != VOCAB_PUT)
+        return status;
     struct vocab_entry *slot = slot_of(vocab, "", 0, token, length);
     if (!slot)
-        return refuse_crowd(token, length);
+        return VOCAB_CROWDED;
     if (slot->id < 0) {
         *slot = (struct vocab_entry){vocab->tokens.length, length, -1};
         if (!text_append(&vocab->tokens, token, length))
-            return false;
+            return VOCAB_NO_MEMORY;
         vocab->count++;
         if (length > vocab->longest)
             vocab->longest = length;
     }
     slot->id = id;
-    return true;
+    return VOCAB_PUT;
 }
 
 int32_t vocab_find(const struct vocab *vocab, const char *head, size_t head_length, const char *tail,

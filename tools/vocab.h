@@ -22,9 +22,14 @@ struct vocab {
     size_t longest; /* length of the longest token in bytes */
 };
 
-/* Gives token an id, in place of the one it may have had. false after a message: there is no memory, or too many tokens
- * belong into the same few slots, which is no accident. */
-bool vocab_put(struct vocab *vocab, const char *token, size_t length, int32_t id);
+enum vocab_status {
+    VOCAB_PUT,
+    VOCAB_NO_MEMORY, /* after a message */
+    VOCAB_CROWDED    /* too many tokens belong into the same few slots, which is no accident */
+};
+
+/* Gives token an id, in place of the one it may have had. */
+enum vocab_status vocab_put(struct vocab *vocab, const char *token, size_t length, int32_t id);
 
 /* The id of the token head followed by tail, or -1. */
 int32_t vocab_find(const struct vocab *vocab, const char *head, size_t head_length, const char *tail,
