@@ -661,6 +661,19 @@ test_reading() {
     refuse "a file that cannot be read" 1 'config.json: Input/output error' "$embed" --model "$broken"
 }
 
+# Four million numbers, for each of which cJSON takes 64 bytes and more.
+test_no_memory() {
+    new_model "$broken" f32
+    limited="ulimit -v 200000 && exec '$embed' --model '$broken' --tokens"
+    if ! sh -c "$limited" </dev/null >"$out" 2>"$err"; then
+        skip "too little memory for a file" "the program does not run with less"
+        return
+    fi
+    awk 'BEGIN { printf "[0"; for (i = 0; i < 4000000; i++) printf ",0"; print "]" }' >"$broken/config.json"
+    refuse "too little memory for a file" 1 'config.json: out of memory' sh -c "$limited"
+    refuse "with enough it is read" 1 'config.json: not an object' "$embed" --model "$broken" --tokens
+}
+
 cls='{"SpecialToken":{"id":"[CLS]","type_id":0}}' sequence='{"Sequence":{"id":"A","type_id":0}}'
 sep='{"SpecialToken":{"id":"[SEP]","type_id":0}}'
 specials='{"[CLS]":{"id":"[CLS]","ids":[2]},"[SEP]":{"id":"[SEP]","ids":[3]}}'
@@ -1033,6 +1046,7 @@ test_bad_models
 test_bad_configs
 test_bad_limits
 test_reading
+test_no_memory
 test_templates
 test_lines_without_tokens
 test_crowd

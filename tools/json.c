@@ -6,7 +6,18 @@
 #include "file.h"
 #include "json.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+static bool out_of_memory; /* whether cJSON, which does not say why it fails, has had a NULL */
+
+static void *allocate(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (!memory)
+        out_of_memory = true;
+    return memory;
+}
 
 /* Whether there is a NUL, as such or as an escape; *at receives its place. */
 static bool find_nul(const char *bytes, size_t length, size_t *at)
@@ -24,6 +35,7 @@ static bool find_nul(const char *bytes, size_t length, size_t *at)
 
 cJSON *json_parse(const char *path, const char *bytes, size_t length)
 {
+    cJSON_Hooks hooks = {allocate, free};
     const char *end = NULL;
     size_t at;
     /* It would end a string of cJSON, and "cat\u0000x" be "cat". */
@@ -31,8 +43,12 @@ cJSON *json_parse(const char *path, const char *bytes, size_t length)
         diag_print("%s: NUL near byte %zu is not supported", path, at);
         return NULL;
     }
+    cJSON_InitHooks(&hooks);
+    out_of_memory = false;
     cJSON *json = cJSON_ParseWithLengthOpts(bytes, length + 1, &end, true);
-    if (!json)
+    if (!json && out_of_memory)
+        diag_print("%s: out of memory", path);
+    else if (!json)
         diag_print("%s: not valid JSON near byte %zu", path, end ? (size_t)(end - bytes) : 0);
     return json;
 }
