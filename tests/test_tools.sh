@@ -759,6 +759,8 @@ test_lines_without_tokens() {
 
 test_bad_input() {
     refuse "no such input file" 1 'nowhere: No such file' "$embed" --model "$model" "$work/nowhere"
+    refuse "no control characters in messages" 1 "/a?b?c??d$(printf '\302\240')e: No such file" \
+        "$embed" --model "$model" "$work/$(printf 'a\033b\177c\302\237d\302\240e')"
     refuse "a directory as input" 1 'directory' "$embed" --model "$model" "$work"
     dd if=/dev/zero bs=1048576 count=65 2>/dev/null | tr '\000' 'x' >"$work/long"
     refuse "a line of 65 MiB" 1 'long:1: line is longer than' "$embed" --model "$model" "$work/lines" "$work/long"

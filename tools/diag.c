@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *program = "heed";
 static bool shown; /* by diag_show */
@@ -14,6 +15,17 @@ static bool shown; /* by diag_show */
 void diag_set_program(const char *name)
 {
     program = name;
+}
+
+void diag_replace_controls(char *text, size_t length, char replacement)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)text[i], next = (unsigned char)text[i + 1];
+        if (c < ' ' || c == 0x7F)
+            text[i] = replacement;
+        else if (c == 0xC2 && next >= 0x80 && next <= 0x9F) /* U+0080 to U+009F */
+            text[i] = text[i + 1] = replacement;
+    }
 }
 
 void diag_print(const char *format, ...)
@@ -25,9 +37,7 @@ void diag_print(const char *format, ...)
     va_end(arguments);
     if (length < 0)
         return;
-    for (char *c = message; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
+    diag_replace_controls(message, strlen(message), '?');
     diag_clear();
     fprintf(stderr, "%s: %s\n", program, message);
 }

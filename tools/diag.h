@@ -3,6 +3,8 @@
 #ifndef TOOLS_DIAG_H
 #define TOOLS_DIAG_H
 
+#include <stddef.h>
+
 #if defined(__GNUC__)
 #define DIAG_PRINTF __attribute__((format(printf, 1, 2)))
 #else
@@ -11,6 +13,9 @@
 
 /* The name that starts every message; it is kept, not copied. */
 void diag_set_program(const char *name);
+
+/* Replaces every byte of control characters, which could drive a terminal, in UTF-8 that a NUL follows. */
+void diag_replace_controls(char *text, size_t length, char replacement);
 
 /* Prints "<program>: <message>". Control characters of the message, which may quote file names and
  * model files, become '?', so that it stays one line and cannot drive a terminal. */

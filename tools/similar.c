@@ -29,17 +29,12 @@ static bool cosines(const heed_context *context, size_t rows_a, size_t rows_b, s
                                  cols, 0.0f, scores, rows_b, NULL));
 }
 
-/* A copy of a line for a table: control characters, which could drive a terminal, become spaces. */
+/* A copy of a line for a table: control characters become spaces. */
 static char *printable(const struct row *row)
 {
     char *text = memory_string(row->text, row->length);
-    for (size_t i = 0; text && i < row->length; i++) {
-        unsigned char c = (unsigned char)text[i], next = (unsigned char)text[i + 1];
-        if (c < ' ' || c == 0x7F)
-            text[i] = ' ';
-        else if (c == 0xC2 && next >= 0x80 && next <= 0x9F) /* U+0080 to U+009F */
-            text[i] = text[i + 1] = ' ';
-    }
+    if (text)
+        diag_replace_controls(text, row->length, ' ');
     return text;
 }
 
