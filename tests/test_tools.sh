@@ -762,8 +762,15 @@ test_bad_input() {
     refuse "no control characters in messages" 1 "/a?b?c??d$(printf '\302\240')e: No such file" \
         "$embed" --model "$model" "$work/$(printf 'a\033b\177c\302\237d\302\240e')"
     refuse "a directory as input" 1 'directory' "$embed" --model "$model" "$work"
-    dd if=/dev/zero bs=1048576 count=65 2>/dev/null | tr '\000' 'x' >"$work/long"
-    refuse "a line of 65 MiB" 1 'long:1: line is longer than' "$embed" --model "$model" "$work/lines" "$work/long"
+    dd if=/dev/zero bs=1048576 count=64 2>/dev/null | tr '\000' ' ' >"$work/long"
+    printf '\r\n' >>"$work/long"
+    run --tokens "$work/long" >"$out"
+    expect "a line of 64 MiB" test "$(cat "$out")" = "[2,3]"
+    for end in '\r' 'x\r\n'; do
+        dd if=/dev/null of="$work/long" bs=1048576 seek=64 2>/dev/null
+        printf '%b' "$end" >>"$work/long"
+        refuse "a longer one" 1 'long:1: line is longer than' "$embed" --model "$model" "$work/long"
+    done
     rm "$work/long"
     refuse "an unknown --isa" 2 'isa quantum: no level has that name' "$embed" --model "$model" --isa quantum
     refuse "an unknown HEED_ISA" 1 'HEED_ISA=quantum: no level has that name' \

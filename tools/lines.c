@@ -42,11 +42,8 @@ static enum line_status read_line(struct line_reader *reader)
     if (!text_append(&reader->line, "", 0))
         return LINE_ERROR;
     int c;
-    while ((c = getc_unlocked(reader->stream)) != EOF && c != '\n') {
-        if (reader->line.length == LINE_BYTES_MAX) {
-            diag_print("%s:%zu: line is longer than %zu bytes", reader->name, reader->number, LINE_BYTES_MAX);
-            return LINE_ERROR;
-        }
+    /* A byte more than the limit may be the carriage return. */
+    while ((c = getc_unlocked(reader->stream)) != EOF && c != '\n' && reader->line.length <= LINE_BYTES_MAX) {
         char byte = (char)c;
         if (!text_append(&reader->line, &byte, 1))
             return LINE_ERROR;
@@ -59,6 +56,10 @@ static enum line_status read_line(struct line_reader *reader)
         return LINE_END;
     if (c == '\n' && reader->line.length && reader->line.bytes[reader->line.length - 1] == '\r')
         reader->line.length--;
+    if (reader->line.length > LINE_BYTES_MAX) {
+        diag_print("%s:%zu: line is longer than %zu bytes", reader->name, reader->number, LINE_BYTES_MAX);
+        return LINE_ERROR;
+    }
     return LINE_READ;
 }
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* Without what ends the line. */
 #define LINE_BYTES_MAX ((size_t)64 << 20)
 
 enum line_status {
