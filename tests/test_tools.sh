@@ -335,6 +335,13 @@ test_added_tokens() {
     add dogs '##zz'
     ids "added tokens that are not in the vocabulary" '[2,8,36,37,3]' 'the dogs ##zz'
     ids "are no pieces of words" '[2,10,31,1,3]' 'Dogs azz'
+    add ' dog' 'cat '
+    ids "added tokens that begin or end with a space" '[2,37,4,36,3]' 'cat [MASK] dog'
+    sed -e 's/"content":"\[MASK\]"/&,"lstrip":true,"rstrip":true/' \
+        -e 's/\(" dog","normalized":\)false/\1true/; s/\("cat ","normalized":\)false/\1true/' \
+        "$work/variant/tokenizer.json" >"$work/edited"
+    mv "$work/edited" "$work/variant/tokenizer.json"
+    ids "behind one that takes spaces along" '[2,9,4,10,36,3]' 'cat [MASK] dog dog'
 }
 
 repeat() {

@@ -206,6 +206,52 @@ static void test_normalized_added(void)
     wordpiece_free(&w);
 }
 
+/* What they take along is missing for those that are looked for later. */
+static void test_stripping(void)
+{
+    struct wordpiece w;
+    if (!make(&w, true))
+        return;
+    struct added_token cls = {.id = 1, .lstrip = true}, mask = {.id = 3, .rstrip = true}, space = {.id = 28};
+    struct added_token before = {.id = 4, .normalized = true}, behind = {.id = 5, .normalized = true};
+    struct added_token taking = {.id = 27, .lstrip = true};
+    check(wordpiece_add(&w, "\r", taking) && wordpiece_add(&w, "<", cls) && wordpiece_add(&w, ">", mask) &&
+              wordpiece_add(&w, "\t", space) && wordpiece_add(&w, " un", before) && wordpiece_add(&w, "un ", behind),
+          "added tokens that begin or end with a space");
+    wordpiece_sort(&w);
+    expect(&w, "before what takes no space along", "un [MASK]", "b [MASK] ");
+    expect(&w, "behind it", "[MASK] un", "[MASK] a ");
+    expect(&w, "before what takes spaces along", "un \xE3\x80\x80<", "un [CLS] ");
+    expect(&w, "behind it", "> \xE3\x80\x80un", "[MASK] un ");
+    expect(&w, "on the other sides", "un > < un", "b [MASK] [CLS] a ");
+    expect(&w, "only spaces", " < > ", "[CLS] [MASK] ");
+    expect(&w, "one that takes spaces along, too", "a \r >", "a ##x [MASK] ");
+    expect(&w, "one of which nothing is left", "> \r ", "[MASK] ");
+    expect(&w, "one that is looked for together with it", "> \t un", "[MASK] x a ");
+    wordpiece_free(&w);
+}
+
+/* Each takes the rest of the line along, and the one between begins in it. In quadratic time the test would not end. */
+static void test_long_stripping(void)
+{
+    enum { TIMES = 200000 };
+    struct wordpiece w;
+    struct token_ids tokens = {0};
+    struct text text = {0};
+    struct added_token taking = {.id = 4, .rstrip = true}, other = {.id = 5};
+    bool truncated, done = make(&w, true) && wordpiece_add(&w, " ", taking) && wordpiece_add(&w, "\t", other);
+    wordpiece_sort(&w);
+    for (size_t i = 0; done && i < TIMES; i++)
+        done = text_append(&text, " \t", 2);
+    alarm(10);
+    done = done && wordpiece_encode(&w, text.bytes, text.length, 2 * TIMES, &tokens, &truncated);
+    alarm(0);
+    check(done && tokens.count == 2 * TIMES, "a long line of added tokens that are spaces");
+    free(tokens.ids);
+    text_free(&text);
+    wordpiece_free(&w);
+}
+
 /* Every place of the text could begin any of them. */
 static void test_many_added(void)
 {
@@ -428,6 +474,8 @@ int main(void)
     wordpiece_free(&wordpiece);
     test_cased();
     test_normalized_added();
+    test_stripping();
+    test_long_stripping();
     test_many_added();
     test_crowd();
     test_long_token();

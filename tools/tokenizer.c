@@ -170,7 +170,6 @@ static bool put_added_token(const struct source *source, const cJSON *entry, con
     return true;
 }
 
-/* Whether it takes the spaces around it along makes no difference: they separate, and vanish. */
 static bool read_added_token(const struct source *source, const cJSON *entry)
 {
     const char *content = "";
@@ -178,6 +177,8 @@ static bool read_added_token(const struct source *source, const cJSON *entry)
     bool single_word = false;
     if (!put_added_token(source, entry, &content, &token.id) ||
         !json_get_bool(source->path, entry, "normalized", &token.normalized) ||
+        !json_get_bool(source->path, entry, "lstrip", &token.lstrip) ||
+        !json_get_bool(source->path, entry, "rstrip", &token.rstrip) ||
         !json_get_bool(source->path, entry, "single_word", &single_word))
         return false;
     if (single_word)

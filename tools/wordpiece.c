@@ -205,18 +205,50 @@ static const struct added_token *find_added(const struct wordpiece *wordpiece, b
 
 static bool encode_raw(struct encoder *encoder, const char *text, size_t length);
 
-/* Splits at the added tokens and encodes what is between them. */
+/* The end of text without the whitespace that ends it. */
+static size_t end_of_words(const char *text, size_t begin, size_t end)
+{
+    size_t words = begin;
+    for (size_t at = begin; at < end;) {
+        int32_t code_point;
+        at += utf8_decode(text + at, end - at, &code_point);
+        if (!bert_is_whitespace(code_point))
+            words = at;
+    }
+    return words;
+}
+
+static size_t skip_whitespace(const char *text, size_t begin, size_t end)
+{
+    for (size_t at = begin; at < end;) {
+        int32_t code_point;
+        size_t step = utf8_decode(text + at, end - at, &code_point);
+        if (!bert_is_whitespace(code_point))
+            return at;
+        at += step;
+    }
+    return end;
+}
+
+/* Splits at the added tokens and encodes what is between them. One that begins in whitespace that the one before it
+ * has taken along counts, unless it takes whitespace along and has nothing left. */
 static bool encode_between(struct encoder *encoder, bool normalized, const char *text, size_t length)
 {
     bool (*encode)(struct encoder *, const char *, size_t) = normalized ? encode_words : encode_raw;
-    size_t done = 0, at;
+    size_t done = 0, from = 0, at;
+    size_t whitespace = 0; /* where that behind an added token ends */
     const struct added_token *token;
-    while (!encoder->full && (token = find_added(encoder->wordpiece, normalized, text, done, length, &at))) {
-        if (!encode(encoder, text + done, at - done))
+    while (!encoder->full && (token = find_added(encoder->wordpiece, normalized, text, from, length, &at))) {
+        from = at + token->length;
+        if (token->rstrip)
+            whitespace = skip_whitespace(text, whitespace > from ? whitespace : from, length);
+        size_t begin = token->lstrip ? end_of_words(text, done, at) : at;
+        size_t end = token->rstrip ? whitespace : from;
+        if (done < begin && !encode(encoder, text + done, begin - done))
             return false;
-        if (!encoder->full && !emit(encoder, token->id))
+        if (begin < end && !encoder->full && !emit(encoder, token->id))
             return false;
-        done = at + token->length;
+        done = end;
     }
     return encoder->full || encode(encoder, text + done, length - done);
 }

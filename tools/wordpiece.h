@@ -15,7 +15,8 @@ struct added_token {
     size_t length;
     size_t place; /* among all, as they were added */
     int32_t id;
-    bool normalized; /* looked for after normalisation, else before it */
+    bool normalized;     /* looked for after normalisation, else before it */
+    bool lstrip, rstrip; /* takes the whitespace on that side along */
 };
 
 struct wordpiece {
