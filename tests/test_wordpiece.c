@@ -458,6 +458,26 @@ static void test_repair(void)
     }
 }
 
+/* Last, since nothing is said of memory after it. */
+static void test_no_memory(void)
+{
+    FILE *messages = tmpfile();
+    int terminal = dup(STDERR_FILENO), lines = 0;
+    if (!messages || terminal < 0) {
+        check(false, "a file for messages");
+        return;
+    }
+    dup2(fileno(messages), STDERR_FILENO);
+    bool none = !memory_array(SIZE_MAX, 2) && !memory_aligned_array(SIZE_MAX, 2) && !memory_array(SIZE_MAX, 2);
+    dup2(terminal, STDERR_FILENO);
+    close(terminal);
+    rewind(messages);
+    for (int c; (c = getc(messages)) != EOF;)
+        lines += c == '\n';
+    fclose(messages);
+    check(none && lines == 1, "that there is no memory is said once");
+}
+
 int main(void)
 {
     struct wordpiece wordpiece;
@@ -480,6 +500,7 @@ int main(void)
     test_crowd();
     test_long_token();
     test_repair();
+    test_no_memory();
     printf("1..%d\n", count);
     return failures ? 1 : 0;
 }

@@ -12,15 +12,20 @@
 #define CACHE_LINE 64
 
 static const char *subject;
+static bool said;
 
 void memory_set_subject(const char *name)
 {
     subject = name;
 }
 
-/* The product may be more than there are addresses. */
+/* The product may be more than there are addresses. Once, since whoever asks for several arrays does so before looking
+ * at any of them. */
 static void say_none(size_t count, size_t size)
 {
+    if (said)
+        return;
+    said = true;
     diag_print("%s%sout of memory: %.0f bytes", subject ? subject : "", subject ? ": " : "",
                (double)count * (double)size);
 }

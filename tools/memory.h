@@ -9,7 +9,7 @@
 /* What memory is asked for from now on, for the message; it is kept, not copied. NULL: no more than how much. */
 void memory_set_subject(const char *name);
 
-/* count * size bytes, at least 1; NULL after a message. Freed with free(). */
+/* count * size bytes, at least 1; NULL after a message, the only one of this process. Freed with free(). */
 void *memory_array(size_t count, size_t size);
 
 /* As memory_array, aligned to a cache line. */

@@ -181,22 +181,15 @@ static bool load_layer(struct model *model, size_t layer)
            load_norm(model, norm2, &encoder->norm2_scale, &encoder->norm2_shift);
 }
 
-static bool reserve_layers(struct model *model)
+static bool load_layers(struct model *model)
 {
     size_t n_layers = model->config.n_layers;
     model->layers = own(model, memory_array(n_layers, sizeof *model->layers));
-    if (model->layers)
-        model->attention = own(model, memory_array(n_layers, sizeof *model->attention));
-    if (model->attention)
-        model->ffn = own(model, memory_array(n_layers, sizeof *model->ffn));
-    return model->ffn != NULL;
-}
-
-static bool load_layers(struct model *model)
-{
-    if (!reserve_layers(model))
+    model->attention = own(model, memory_array(n_layers, sizeof *model->attention));
+    model->ffn = own(model, memory_array(n_layers, sizeof *model->ffn));
+    if (!model->layers || !model->attention || !model->ffn)
         return false;
-    for (size_t layer = 0; layer < model->config.n_layers; layer++)
+    for (size_t layer = 0; layer < n_layers; layer++)
         if (!load_layer(model, layer))
             return false;
     return true;
@@ -256,11 +249,9 @@ static bool reserve_states(struct model_scratch *scratch, size_t tokens, size_t 
     free(scratch->states);
     free(scratch->types);
     scratch->tokens = 0;
-    scratch->states = NULL;
     scratch->types = memory_array(tokens, sizeof *scratch->types);
-    if (scratch->types)
-        scratch->states = memory_aligned_array(tokens, hidden * sizeof *scratch->states);
-    if (!scratch->states)
+    scratch->states = memory_aligned_array(tokens, hidden * sizeof *scratch->states);
+    if (!scratch->states || !scratch->types)
         return false;
     memset(scratch->types, 0, tokens * sizeof *scratch->types);
     scratch->tokens = tokens;

@@ -431,9 +431,9 @@ bool tokenizer_load(struct tokenizer *tokenizer, const char *directory, size_t v
     struct vocab added = {0};
     struct source source = {tokenizer, &added, NULL, vocab_size};
     char *json_path = memory_path(directory, "tokenizer.json");
-    char *vocab_path = json_path ? memory_path(directory, "vocab.txt") : NULL;
-    char *config_path = vocab_path ? memory_path(directory, "tokenizer_config.json") : NULL;
-    bool done = config_path && load_files(&source, json_path, vocab_path, config_path);
+    char *vocab_path = memory_path(directory, "vocab.txt");
+    char *config_path = memory_path(directory, "tokenizer_config.json");
+    bool done = json_path && vocab_path && config_path && load_files(&source, json_path, vocab_path, config_path);
     free(json_path);
     free(vocab_path);
     free(config_path);
