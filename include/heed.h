@@ -514,13 +514,18 @@ typedef enum heed_rotary_pairs {
     HEED_ROTARY_INTERLEAVED = 1 /* 2 j and 2 j + 1, as in the original text and GPT-J */
 } heed_rotary_pairs;
 
+/* What turns the elements of heads, as heed_rotary_table makes it. */
+typedef struct heed_rotary_tables {
+    heed_rotary_pairs pairs;
+    size_t dims;                /* even, <= head_dim: elements that turn; the rest stays */
+    const float *cosine, *sine; /* [positions][dims / 2] */
+    size_t ld_cosine, ld_sine, positions;
+} heed_rotary_tables;
+
 typedef struct heed_rotary_args {
     size_t struct_size;
-    heed_rotary_pairs pairs;
+    heed_rotary_tables tables;
     size_t batch, seq, n_heads, head_dim;
-    size_t dims;                /* even, <= head_dim: elements that turn; the rest is copied */
-    const float *cosine, *sine; /* [positions][dims / 2], as heed_rotary_table makes them */
-    size_t ld_cosine, ld_sine, positions;
     const int32_t *ids; /* [batch][seq]: the row of the tables for each token; NULL: first + i */
     size_t first;
     heed_heads src;     /* [batch][n_heads][seq][head_dim] */
@@ -529,7 +534,7 @@ typedef struct heed_rotary_args {
 
 #define HEED_ROTARY_ARGS_INIT                                                                                          \
     {                                                                                                                  \
-        sizeof(heed_rotary_args), HEED_ROTARY_HALVES, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0},                \
+        sizeof(heed_rotary_args), {HEED_ROTARY_HALVES, 0, 0, 0, 0, 0, 0}, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0},              \
         {                                                                                                              \
             0, 0, 0, 0                                                                                                 \
         }                                                                                                              \

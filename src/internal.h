@@ -355,6 +355,15 @@ heed_status heed_weights_check(const heed_weights *weights);
 /* HEED_OK for a value of heed_activation. */
 heed_status heed_activation_check(heed_activation activation);
 
+/* ---- rotary positions (rotary.c) ---- */
+
+/* The tables of heads of so many elements; used: whether there is anything to turn. */
+void heed_read_rotary_tables(struct heed_operands *operands, const heed_rotary_tables *tables, size_t head_dim,
+                             bool used);
+
+/* HEED_ERR_INDEX for a row that the tables do not have. */
+heed_status heed_rotary_check_ids(const heed_rotary_tables *tables, size_t n, const int32_t *ids);
+
 /* ---- keys and values (kv_cache.c) ---- */
 
 /* A page holds, for every head, page_keys keys in panels and then as many rows of values, each of whole

@@ -172,15 +172,16 @@ static void rotate_tokens(const void *arg, size_t first, size_t count)
 {
     const struct rotation *r = arg;
     const heed_rotary_args *a = &r->args;
+    const heed_rotary_tables *t = &a->tables;
     for (size_t token = first; token < first + count; token++) {
         size_t b = token / a->seq, i = token % a->seq;
         size_t position = a->ids ? (size_t)a->ids[token] : a->first + i;
-        const struct heed_rotary_task task = {a->pairs == HEED_ROTARY_INTERLEAVED,
+        const struct heed_rotary_task task = {t->pairs == HEED_ROTARY_INTERLEAVED,
                                               a->n_heads,
-                                              a->dims,
+                                              t->dims,
                                               a->head_dim,
-                                              a->dims ? a->cosine + position * a->ld_cosine : heed_nothing,
-                                              a->dims ? a->sine + position * a->ld_sine : heed_nothing,
+                                              t->dims ? t->cosine + position * t->ld_cosine : heed_nothing,
+                                              t->dims ? t->sine + position * t->ld_sine : heed_nothing,
                                               a->src.data + b * a->src.batch_stride + i * a->src.row_stride,
                                               a->src.head_stride,
                                               a->dst.data + b * a->dst.batch_stride + i * a->dst.row_stride,
@@ -189,14 +190,27 @@ static void rotate_tokens(const void *arg, size_t first, size_t count)
     }
 }
 
-static heed_status check_rows(const heed_rotary_args *a, size_t tokens)
+void heed_read_rotary_tables(struct heed_operands *operands, const heed_rotary_tables *t, size_t head_dim, bool used)
 {
-    if (!a->ids)
-        return heed_plus(a->first, a->seq) <= a->positions ? HEED_OK : HEED_ERR_INDEX;
-    for (size_t t = 0; t < tokens; t++)
-        if (a->ids[t] < 0 || (size_t)a->ids[t] >= a->positions)
+    heed_require(operands, t->pairs == HEED_ROTARY_HALVES || t->pairs == HEED_ROTARY_INTERLEAVED, HEED_ERR_ENUM);
+    heed_require(operands, t->dims % 2 == 0 && t->dims <= head_dim, HEED_ERR_SHAPE);
+    heed_read(operands, t->cosine, sizeof(float), used ? t->positions : 0, t->dims / 2, t->ld_cosine, 0);
+    heed_read(operands, t->sine, sizeof(float), used ? t->positions : 0, t->dims / 2, t->ld_sine, 0);
+}
+
+heed_status heed_rotary_check_ids(const heed_rotary_tables *tables, size_t n, const int32_t *ids)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || (size_t)ids[i] >= tables->positions)
             return HEED_ERR_INDEX;
     return HEED_OK;
+}
+
+static heed_status check_rows(const heed_rotary_args *a, size_t tokens)
+{
+    if (a->ids)
+        return heed_rotary_check_ids(&a->tables, tokens, a->ids);
+    return heed_plus(a->first, a->seq) <= a->tables.positions ? HEED_OK : HEED_ERR_INDEX;
 }
 
 static bool is_in_place(const heed_heads *src, const heed_heads_out *dst)
@@ -220,14 +234,11 @@ heed_status heed_rotary(const heed_context *context, const heed_rotary_args *arg
         return status;
     struct heed_operands operands;
     heed_operands_begin(&operands, HEED_OK);
-    size_t tokens = heed_times(a->batch, a->seq), half = a->dims / 2;
+    size_t tokens = heed_times(a->batch, a->seq);
     bool empty = tokens == 0 || a->n_heads == 0 || a->head_dim == 0;
-    heed_require(&operands, a->pairs == HEED_ROTARY_HALVES || a->pairs == HEED_ROTARY_INTERLEAVED, HEED_ERR_ENUM);
-    heed_require(&operands, a->dims % 2 == 0 && a->dims <= a->head_dim, HEED_ERR_SHAPE);
-    heed_read(&operands, a->cosine, sizeof(float), empty ? 0 : a->positions, half, a->ld_cosine, 0);
-    heed_read(&operands, a->sine, sizeof(float), empty ? 0 : a->positions, half, a->ld_sine, 0);
+    heed_read_rotary_tables(&operands, &a->tables, a->head_dim, !empty);
     heed_read_optional(&operands, a->ids, sizeof(int32_t), empty ? 0 : 1, tokens, tokens, 0);
-    if (operands.status == HEED_OK && !empty && half > 0)
+    if (operands.status == HEED_OK && !empty && a->tables.dims > 0)
         heed_fail(&operands, check_rows(a, tokens));
     const struct heed_dims src = {
         {a->batch, a->n_heads, a->seq}, {a->src.batch_stride, a->src.head_stride, a->src.row_stride}, a->head_dim};

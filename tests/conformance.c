@@ -422,12 +422,12 @@ static const char *run_rotary_embedding(const struct test_case *t, const heed_co
     int32_t *selected = (int32_t *)(void *)buffer(tokens, 0);
     for (size_t i = 0; i < tokens; i++)
         selected[i] = ids->data ? (int32_t)((const int64_t *)ids->data)[i] : (int32_t)i;
-    a.pairs = count(t, "interleaved") ? HEED_ROTARY_INTERLEAVED : HEED_ROTARY_HALVES;
-    a.dims = 2 * half;
-    a.cosine = floats(cosine);
-    a.sine = floats(sine);
-    a.ld_cosine = a.ld_sine = half;
-    a.positions = cosine->elements / half;
+    a.tables.pairs = count(t, "interleaved") ? HEED_ROTARY_INTERLEAVED : HEED_ROTARY_HALVES;
+    a.tables.dims = 2 * half;
+    a.tables.cosine = floats(cosine);
+    a.tables.sine = floats(sine);
+    a.tables.ld_cosine = a.tables.ld_sine = half;
+    a.tables.positions = cosine->elements / half;
     a.ids = selected;
     check_status(t, heed_rotary(context, &a));
     compare(t, 0, got);
@@ -452,12 +452,12 @@ static const char *run_rope(const struct test_case *t, const heed_context *conte
     options.base = number(t, "base", 10000.0);
     options.position_scale = number(t, "position_scale", 1.0);
     check_status(t, heed_rotary_table(context, tokens, position, 0, a.head_dim, &options, cosine, half, sine, half));
-    a.pairs = count(t, "interleaved") ? HEED_ROTARY_INTERLEAVED : HEED_ROTARY_HALVES;
-    a.dims = a.head_dim;
-    a.cosine = cosine;
-    a.sine = sine;
-    a.ld_cosine = a.ld_sine = half;
-    a.positions = tokens;
+    a.tables.pairs = count(t, "interleaved") ? HEED_ROTARY_INTERLEAVED : HEED_ROTARY_HALVES;
+    a.tables.dims = a.head_dim;
+    a.tables.cosine = cosine;
+    a.tables.sine = sine;
+    a.tables.ld_cosine = a.tables.ld_sine = half;
+    a.tables.positions = tokens;
     a.ids = row;
     check_status(t, heed_rotary(context, &a));
     compare(t, 0, got);

@@ -1180,34 +1180,35 @@ static void test_rotary(void)
     } p;
     const heed_rotary_args defaults = HEED_ROTARY_ARGS_INIT;
 #define reset()                                                                                                        \
-    (p.a = defaults, p.a.batch = 2, p.a.seq = 3, p.a.n_heads = 2, p.a.head_dim = 9, p.a.dims = 8, p.a.cosine = at(0),  \
-     p.a.sine = at(1), p.a.ld_cosine = 5, p.a.ld_sine = 6, p.a.positions = 7, p.a.ids = p.ids,                         \
-     p.a.src = (heed_heads){at(2), 54, 9, 18}, p.a.dst = (heed_heads_out){at(3), 54, 27, 9}, p.given = &p.a,           \
+    (p.a = defaults, p.a.batch = 2, p.a.seq = 3, p.a.n_heads = 2, p.a.head_dim = 9, p.a.tables.dims = 8,               \
+     p.a.tables.cosine = at(0), p.a.tables.sine = at(1), p.a.tables.ld_cosine = 5, p.a.tables.ld_sine = 6,             \
+     p.a.tables.positions = 7, p.a.ids = p.ids, p.a.src = (heed_heads){at(2), 54, 9, 18},                              \
+     p.a.dst = (heed_heads_out){at(3), 54, 27, 9}, p.given = &p.a,                                                     \
      memcpy(p.ids, (const int32_t[]){0, 6, 2, 2, 1, 5}, sizeof p.ids))
 #define call() heed_rotary(NULL, p.given)
     begin("heed_rotary refuses");
     GOOD((void)0);
     WRONG(HEED_ERR_NULL, p.given = NULL);
-    WRONG(HEED_ERR_ENUM, p.a.pairs = (heed_rotary_pairs)NOT_IN_ENUM);
-    WRONG(HEED_ERR_SHAPE, p.a.dims = 7);
-    WRONG(HEED_ERR_SHAPE, p.a.dims = 10);
-    WRONG(HEED_ERR_NULL, p.a.cosine = NULL);
-    WRONG(HEED_ERR_NULL, p.a.sine = NULL);
+    WRONG(HEED_ERR_ENUM, p.a.tables.pairs = (heed_rotary_pairs)NOT_IN_ENUM);
+    WRONG(HEED_ERR_SHAPE, p.a.tables.dims = 7);
+    WRONG(HEED_ERR_SHAPE, p.a.tables.dims = 10);
+    WRONG(HEED_ERR_NULL, p.a.tables.cosine = NULL);
+    WRONG(HEED_ERR_NULL, p.a.tables.sine = NULL);
     WRONG(HEED_ERR_NULL, p.a.src.data = NULL);
     WRONG(HEED_ERR_NULL, p.a.dst.data = NULL);
-    WRONG(HEED_ERR_STRIDE, p.a.ld_cosine = 3);
-    WRONG(HEED_ERR_STRIDE, p.a.ld_sine = 3);
+    WRONG(HEED_ERR_STRIDE, p.a.tables.ld_cosine = 3);
+    WRONG(HEED_ERR_STRIDE, p.a.tables.ld_sine = 3);
     WRONG(HEED_ERR_STRIDE, p.a.dst.row_stride = 8);
     WRONG(HEED_ERR_STRIDE, p.a.dst.head_stride = 8);
     WRONG(HEED_ERR_STRIDE, p.a.dst.batch_stride = 30);
-    WRONG(HEED_ERR_ALIGNMENT, p.a.cosine = shifted(p.a.cosine, 1));
-    WRONG(HEED_ERR_ALIGNMENT, p.a.sine = shifted(p.a.sine, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.tables.cosine = shifted(p.a.tables.cosine, 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.tables.sine = shifted(p.a.tables.sine, 1));
     WRONG(HEED_ERR_ALIGNMENT, p.a.ids = shifted(p.ids, 1));
     WRONG(HEED_ERR_ALIGNMENT, p.a.src.data = shifted(p.a.src.data, 1));
     WRONG(HEED_ERR_ALIGNMENT, p.a.dst.data = shifted(p.a.dst.data, 1));
     WRONG(HEED_ERR_INDEX, p.ids[5] = 7);
     WRONG(HEED_ERR_INDEX, p.ids[0] = -1);
-    WRONG(HEED_ERR_INDEX, p.a.positions = 6);
+    WRONG(HEED_ERR_INDEX, p.a.tables.positions = 6);
     WRONG(HEED_ERR_INDEX, (p.a.ids = NULL, p.a.first = 5));
     WRONG(HEED_ERR_INDEX, (p.a.ids = NULL, p.a.first = SIZE_MAX));
     GOOD((p.a.ids = NULL, p.a.first = 4));
@@ -1222,15 +1223,15 @@ static void test_rotary(void)
     WRONG(HEED_ERR_OVERLAP, p.a.dst.data = shifted(&p.ids[5], 0));
     WRONG(HEED_ERR_OVERFLOW, p.a.src.batch_stride = SIZE_MAX);
     WRONG(HEED_ERR_OVERFLOW, p.a.dst.batch_stride = SIZE_MAX / 2);
-    WRONG(HEED_ERR_OVERFLOW, p.a.ld_cosine = SIZE_MAX / 4);
+    WRONG(HEED_ERR_OVERFLOW, p.a.tables.ld_cosine = SIZE_MAX / 4);
     WRONG(HEED_ERR_OVERFLOW, (p.a.ids = NULL, p.a.first = 4, p.a.batch = SIZE_MAX));
     WRONG_STRUCTS(p.a, p.given);
     WRONG(HEED_OK, (p.a.batch = 0, p.a.src.data = NULL, p.a.dst.data = NULL));
-    WRONG(HEED_OK, (p.a.seq = 0, p.a.cosine = p.a.sine = NULL, p.a.src.data = NULL, p.a.dst.data = NULL));
+    WRONG(HEED_OK, (p.a.seq = 0, p.a.tables.cosine = p.a.tables.sine = NULL, p.a.src.data = NULL, p.a.dst.data = NULL));
     WRONG(HEED_OK, (p.a.n_heads = 0, p.a.src.data = NULL, p.a.dst.data = NULL));
-    GOOD((p.a.dims = 0, p.a.cosine = p.a.sine = NULL));
-    GOOD((p.a.dims = p.a.positions = 0, p.a.cosine = p.a.sine = NULL));
-    GOOD((p.a.dims = p.a.positions = 0, p.a.cosine = p.a.sine = NULL, p.a.ids = NULL));
+    GOOD((p.a.tables.dims = 0, p.a.tables.cosine = p.a.tables.sine = NULL));
+    GOOD((p.a.tables.dims = p.a.tables.positions = 0, p.a.tables.cosine = p.a.tables.sine = NULL));
+    GOOD((p.a.tables.dims = p.a.tables.positions = 0, p.a.tables.cosine = p.a.tables.sine = NULL, p.a.ids = NULL));
 #undef reset
 #undef call
     end();

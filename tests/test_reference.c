@@ -1095,16 +1095,16 @@ static void test_rotary(const struct heed_kernels *table)
             fill_uniform(x, n, -3.0f, 3.0f);
             fill_uniform(c, POSITIONS * MOST, -1.0f, 1.0f);
             fill_uniform(s, POSITIONS * MOST, -1.0f, 1.0f);
-            a.pairs = variant & 2 ? HEED_ROTARY_INTERLEAVED : HEED_ROTARY_HALVES;
+            a.tables.pairs = variant & 2 ? HEED_ROTARY_INTERLEAVED : HEED_ROTARY_HALVES;
             a.batch = BATCH;
             a.seq = SEQ;
             a.n_heads = HEADS;
             a.head_dim = dim;
-            a.dims = dims;
-            a.cosine = c;
-            a.sine = s;
-            a.ld_cosine = a.ld_sine = MOST;
-            a.positions = POSITIONS;
+            a.tables.dims = dims;
+            a.tables.cosine = c;
+            a.tables.sine = s;
+            a.tables.ld_cosine = a.tables.ld_sine = MOST;
+            a.tables.positions = POSITIONS;
             a.ids = variant & 4 ? ids : NULL;
             a.first = 5;
             a.src = variant & 4 ? (heed_heads){x, SEQ * HEADS * dim, dim, HEADS * dim}
