@@ -725,9 +725,9 @@ HEED_API heed_status heed_kv_cache_append(const heed_context *context, heed_kv_c
 /* Appends to several sequences at once: n keys and values to each of `batch` of them, or with offsets (batch + 1
  * entries that do not decrease) ragged, rows offsets[b] .. offsets[b + 1] - 1 of k and v being those of sequence b,
  * batch_stride then not being used and n the most that any has. sequences is [batch], the cache's sequence for each,
- * none twice (HEED_ERR_OVERLAP); NULL: the same. As so many calls of heed_kv_cache_append, in order, but on an error
- * nothing is appended. k and v may be NULL where there are no rows; the cache overlaps no input. NaN and
- * infinity are kept as they are. */
+ * none twice where anything is appended (HEED_ERR_OVERLAP); NULL: the same. As so many calls of heed_kv_cache_append,
+ * in order, but on an error nothing is appended. k and v may be NULL where there are no rows; the cache overlaps no
+ * input. NaN and infinity are kept as they are. */
 HEED_API heed_status heed_kv_cache_append_batch(const heed_context *context, heed_kv_cache *cache, size_t batch,
                                                 const size_t *sequences, size_t n, const size_t *offsets,
                                                 const heed_heads *k, const heed_heads *v);
@@ -761,11 +761,13 @@ typedef struct heed_mha_weights {
     const heed_weights *value;                                     /* d_memory -> n_kv_heads * value_dim */
     const heed_weights *output;                                    /* n_heads * value_dim -> d_out */
     const float *query_bias, *key_bias, *value_bias, *output_bias; /* NULL: none */
+    const float *query_norm, *key_norm; /* [head_dim], scale of an RMSNorm of each projected head, or NULL: none */
+    float norm_eps;                     /* of these two; >= 0, default 1e-6 */
 } heed_mha_weights;
 
 #define HEED_MHA_WEIGHTS_INIT                                                                                          \
     {                                                                                                                  \
-        sizeof(heed_mha_weights), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                   \
+        sizeof(heed_mha_weights), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1e-6f                                      \
     }
 
 /* Tokens of all sequences lie packed, one row each. A batch is `batch` sequences of seq_q tokens, or
@@ -795,21 +797,28 @@ typedef struct heed_mha_args {
     const float *slopes, *sinks;
     heed_heads_out mean_map;
     heed_kv_cache *cache;          /* gets the new keys and values, or NULL: see below */
-    const size_t *cache_sequences; /* [batch]: the cache's sequence for each of the batch, none twice; NULL: the same */
+    const size_t *cache_sequences; /* [batch]: the cache's sequence for each of the batch; NULL: the same */
+    heed_rotary_tables rotary;     /* turns queries and new keys; dims = 0: none */
+    const int32_t *position_ids;   /* [tokens]: rotary's row for each of them; NULL: row i for token i of a sequence,
+                                      counted from the keys that the cache already has of it */
 } heed_mha_args;
 
 #define HEED_MHA_ARGS_INIT                                                                                             \
     {                                                                                                                  \
         sizeof(heed_mha_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0},           \
             HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, 0, 0, 0, 0, {0, 0, 0, 0}, HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0,     \
-            {0, 0, 0, 0}, 0, 0                                                                                         \
+            {0, 0, 0, 0}, 0, 0, {HEED_ROTARY_HALVES, 0, 0, 0, 0, 0, 0}, 0                                              \
     }
 
 /* y = concat(attention(x Wq + bq, m Wk + bk, m Wv + bv)) Wo + bo, + residual, where m is memory
- * (arXiv:1706.03762, section 3.2.2). Gated weights are HEED_ERR_VALUE, those that fit neither the heads nor one another
- * HEED_ERR_SHAPE. Bits, and what NaN, infinity and masked keys give, as the operators it is made of: heed_linear,
- * heed_attention and again heed_linear, the bounds of which hold one after the other. Workspace: queries, keys, values
- * and heads' results of all tokens, and that of heed_attention.
+ * (arXiv:1706.03762, section 3.2.2). Between projections and attention heads are normalized, where query_norm or
+ * key_norm is given (as in Qwen3, arXiv:2505.09388), and then turned, with rotary. HEED_ERR_SHAPE for weights that fit
+ * neither the heads nor one another; HEED_ERR_VALUE for gated ones, a norm_eps that is negative or not finite, and
+ * rotary beside memory, whose rows have no place among the tokens; HEED_ERR_INDEX for positions that the tables do not
+ * have. Bits, and what NaN, infinity and masked keys give, as the operators it is made of: heed_linear, heed_rmsnorm,
+ * heed_rotary, heed_attention and again heed_linear, the bounds of which hold one after the other. Workspace: queries,
+ * keys, values and heads' results of all tokens, a number for each with rotary but not position_ids, and that of
+ * heed_attention.
  *
  * With a cache the new keys and values, of x or of the rows that memory_offsets gives, are appended as by
  * heed_kv_cache_append_batch, and the queries attend to all that their sequences then hold, with which
@@ -825,9 +834,14 @@ HEED_API heed_status heed_mha_workspace(const heed_context *context, const heed_
 /* ---- encoder ------------------------------------------------------------------------------- */
 
 typedef enum heed_norm_order {
-    HEED_NORM_POST = 0, /* x = LN1(x + mha(x)); y = LN2(x + ffn(x)), the original transformer, BERT */
-    HEED_NORM_PRE = 1   /* x = x + mha(LN1(x)); y = x + ffn(LN2(x)) */
+    HEED_NORM_POST = 0, /* x = norm1(x + mha(x)); y = norm2(x + ffn(x)), the original transformer, BERT */
+    HEED_NORM_PRE = 1   /* x = x + mha(norm1(x)); y = x + ffn(norm2(x)) */
 } heed_norm_order;
+
+typedef enum heed_norm {
+    HEED_NORM_LAYERNORM = 0, /* heed_layernorm */
+    HEED_NORM_RMSNORM = 1    /* heed_rmsnorm, which has no shift */
+} heed_norm;
 
 typedef struct heed_encoder_layer {
     size_t struct_size;
@@ -843,12 +857,17 @@ typedef struct heed_encoder_layer {
     float softcap;
     const float *slopes, *sinks;
     heed_kv_cache *cache; /* as in heed_mha_args, of this layer alone */
+    heed_norm norm;
+    heed_rotary_tables rotary; /* as in heed_mha_args */
 } heed_encoder_layer;
 
 #define HEED_ENCODER_LAYER_INIT                                                                                        \
     {                                                                                                                  \
         sizeof(heed_encoder_layer), 0, 0, 0, 0, 0, 0, 1e-5f, HEED_NORM_POST, HEED_SCALE_RSQRT_HEAD_DIM, 0.0f,          \
-            HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0, 0                                                              \
+            HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0, 0, HEED_NORM_LAYERNORM,                                        \
+        {                                                                                                              \
+            HEED_ROTARY_HALVES, 0, 0, 0, 0, 0, 0                                                                       \
+        }                                                                                                              \
     }
 
 typedef struct heed_encoder_args {
@@ -858,7 +877,7 @@ typedef struct heed_encoder_args {
     const size_t *kv_lengths; /* [batch]: tokens from there on are padding and are not attended */
     heed_causal causal;
     heed_mask mask;
-    const float *final_scale, *final_shift; /* both NULL: no LayerNorm after the last layer */
+    const float *final_scale, *final_shift; /* both NULL: no norm after the last layer */
     float final_eps;
     const float *x; /* [tokens][d_model] */
     size_t ldx;
@@ -866,30 +885,84 @@ typedef struct heed_encoder_args {
     size_t ldy;
     size_t seq_kv; /* with caches, these two as in heed_mha_args */
     const size_t *cache_sequences;
+    heed_norm final_norm;
+    const int32_t *position_ids; /* as in heed_mha_args */
 } heed_encoder_args;
 
 #define HEED_ENCODER_ARGS_INIT                                                                                         \
     {                                                                                                                  \
         sizeof(heed_encoder_args), 0, 0, 0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0}, 0, 0, 1e-5f, 0, 0, 0,   \
-            0, 0, 0                                                                                                    \
+            0, 0, 0, HEED_NORM_LAYERNORM, 0                                                                            \
     }
 
 /* y = the n_layers encoder layers applied to x one after another; n_layers = 1 is a single layer, 0
  * is HEED_ERR_SHAPE. layers is an array; every layer has the same d_model and the same struct_size (else
  * HEED_ERR_STRUCT).
- * HEED_ERR_VALUE for an eps that is negative or not finite, HEED_ERR_SHAPE where weights do not have d_model rows or
- * columns. y overlaps no input but x. Bits, and what NaN, infinity and masked keys give, as the operators it is made
- * of, heed_mha, heed_layernorm and heed_ffn, the bounds of which hold one after the other (arXiv:1706.03762,
- * section 3.1). Workspace: that of a layer, and tokens of d_model floats that go from one to the next. With a cache in
- * every layer (in some of them: HEED_ERR_NULL; one in two layers: HEED_ERR_OVERLAP) the tokens go on from those of
- * earlier calls, as in heed_mha: a stack with HEED_CAUSAL_BOTTOM_RIGHT is a decoder that may be run token by token,
- * with the bits of one call for all, and a workspace that is asked for once. That a layer's cache overlaps no other
- * layer's weights or cache is the caller's to see to: only operands of the same layer are compared.
+ * HEED_ERR_VALUE for an eps that is negative or not finite and a shift of RMSNorm, HEED_ERR_SHAPE where weights do not
+ * have d_model rows or columns. y overlaps no input but x. Bits, and what NaN, infinity and masked keys give, as the
+ * operators it is made of, heed_mha, heed_layernorm or heed_rmsnorm and heed_ffn, the bounds of which hold one after
+ * the other (arXiv:1706.03762, section 3.1). Workspace: that of a layer, and tokens of d_model floats that go from one
+ * to the next. With a cache in every layer (in some of them: HEED_ERR_NULL; one in two layers: HEED_ERR_OVERLAP) the
+ * tokens go on from those of earlier calls, as in heed_mha: a stack with HEED_CAUSAL_BOTTOM_RIGHT is a decoder without
+ * cross-attention, as GPT and Llama are, that may be run token by token, with the bits of one call for all, and a
+ * workspace that is asked for once. That a layer's cache overlaps no other layer's weights or cache is the caller's to
+ * see to: only operands of the same layer are compared.
  */
 HEED_API heed_status heed_encoder(const heed_context *context, size_t n_layers, const heed_encoder_layer *layers,
                                   const heed_encoder_args *args, const heed_workspace *workspace);
 HEED_API heed_status heed_encoder_workspace(const heed_context *context, size_t n_layers,
                                             const heed_encoder_layer *layers, const heed_encoder_args *args,
+                                            size_t *bytes);
+
+/* ---- decoder ------------------------------------------------------------------------------- */
+
+/* Between the halves of a layer of heed_encoder, self-attention and feed-forward, attention to a memory, which is
+ * another stack's result as a rule; its norm is of the order, kind and eps of the other two. */
+typedef struct heed_decoder_layer {
+    size_t struct_size;
+    const heed_encoder_layer *self;
+    const heed_mha_weights *cross;        /* queries from d_model, keys and values from d_memory */
+    const float *norm_scale, *norm_shift; /* [d_model], NULL: 1 and 0 */
+    heed_scale scale;                     /* these as in heed_attention_args */
+    float scale_value;
+    heed_kv_cache *memory_cache; /* gets keys and values of the memory, of this layer alone, or NULL */
+} heed_decoder_layer;
+
+#define HEED_DECODER_LAYER_INIT                                                                                        \
+    {                                                                                                                  \
+        sizeof(heed_decoder_layer), 0, 0, 0, 0, HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, 0                                     \
+    }
+
+typedef struct heed_decoder_args {
+    size_t struct_size;
+    const heed_encoder_args *self; /* tokens, what masks them, x, y and the last norm; causal is to be set there */
+    const float *memory;           /* [memory tokens][d_memory] */
+    size_t ld_memory;
+    size_t memory_seq;              /* memory tokens of a sequence, with offsets or caches the most that any has */
+    const size_t *memory_offsets;   /* [batch + 1], from 0, not decreasing, or NULL */
+    const size_t *memory_lengths;   /* [batch]: memory tokens from there on are not attended, or NULL */
+    heed_mask memory_mask;          /* [batch][n_heads][seq][memory_seq], as in heed_attention_args */
+    const size_t *memory_sequences; /* [batch]: the memory caches' sequence for each; NULL: the same */
+} heed_decoder_args;
+
+#define HEED_DECODER_ARGS_INIT                                                                                         \
+    {                                                                                                                  \
+        sizeof(heed_decoder_args), 0, 0, 0, 0, 0, 0, {0, HEED_MASK_NONE, 0, 0, 0}, 0                                   \
+    }
+
+/* y = the n_layers decoder layers applied to x one after another (arXiv:1706.03762, section 3.1). With HEED_NORM_POST a
+ * layer is x = norm1(x + mha(x)); x = norm(x + cross(x, memory)); y = norm2(x + ffn(x)), with HEED_NORM_PRE each part
+ * has its norm before it. y does not overlap memory; errors, bits, bounds and what NaN, infinity and masked keys give
+ * are otherwise as of heed_encoder.
+ *
+ * With memory caches, in every layer or in none, keys and values of memory are appended to them; memory_offsets then
+ * says how many (without: HEED_ERR_NULL). Later calls leave memory NULL and attend to what the caches hold, so that it
+ * is projected once, and several sequences may name the same one of a cache. A call without tokens does no more than
+ * append. Workspace as of heed_encoder, of which a part is keys and values of the memory where it is given. */
+HEED_API heed_status heed_decoder(const heed_context *context, size_t n_layers, const heed_decoder_layer *layers,
+                                  const heed_decoder_args *args, const heed_workspace *workspace);
+HEED_API heed_status heed_decoder_workspace(const heed_context *context, size_t n_layers,
+                                            const heed_decoder_layer *layers, const heed_decoder_args *args,
                                             size_t *bytes);
 
 #ifdef __cplusplus

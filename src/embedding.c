@@ -154,7 +154,7 @@ heed_status heed_embed_layernorm(const heed_context *context, size_t n, size_t c
         return operands.status;
     heed_read_optional(&operands, o.scale, sizeof(float), n ? 1 : 0, cols, cols, 0);
     heed_read_optional(&operands, o.shift, sizeof(float), n ? 1 : 0, cols, cols, 0);
-    heed_require(&operands, o.eps >= 0.0f && o.eps <= 0x1.fffffep127f && !o.residual, HEED_ERR_VALUE);
+    heed_require(&operands, heed_eps_is_valid(o.eps) && !o.residual, HEED_ERR_VALUE);
     if (o.sum)
         heed_write(&operands, o.sum, sizeof(float), n, cols, o.ld_sum, 0);
     write_vector(&operands, o.mean, cols ? n : 0);

@@ -38,6 +38,16 @@ heed_status heed_ffn_workspace(const heed_context *context, const heed_ffn_weigh
     return heed_workspace_answer(heed_scratch_part(heed_times(m, heed_weights_out(w.up)), sizeof(float)), bytes);
 }
 
+void heed_ffn_read(struct heed_operands *operands, const heed_ffn_weights *weights, size_t rows)
+{
+    size_t one = rows ? 1 : 0, hidden = heed_weights_out(weights->up), out = heed_weights_out(weights->down);
+    heed_read_weights(operands, weights->up);
+    heed_read_weights(operands, weights->down);
+    heed_read_optional(operands, weights->up_bias, sizeof(float), one, hidden, hidden, 0);
+    heed_read_optional(operands, weights->gate_bias, sizeof(float), one, hidden, hidden, 0);
+    heed_read_optional(operands, weights->down_bias, sizeof(float), one, out, out, 0);
+}
+
 heed_status heed_ffn(const heed_context *context, const heed_ffn_weights *weights, size_t m, const float *x, size_t ldx,
                      const float *residual, size_t ld_residual, float *y, size_t ldy, const heed_workspace *workspace)
 {
@@ -56,12 +66,8 @@ heed_status heed_ffn(const heed_context *context, const heed_ffn_weights *weight
     size_t in = heed_weights_in(w.up), hidden = heed_weights_out(w.up), out = heed_weights_out(w.down);
     struct heed_operands operands;
     heed_operands_begin(&operands, HEED_OK);
-    heed_read_weights(&operands, w.up);
-    heed_read_weights(&operands, w.down);
+    heed_ffn_read(&operands, &w, m);
     heed_read(&operands, x, sizeof *x, m, in, ldx, 1);
-    heed_read_optional(&operands, w.up_bias, sizeof(float), m ? 1 : 0, hidden, hidden, 0);
-    heed_read_optional(&operands, w.gate_bias, sizeof(float), m ? 1 : 0, hidden, hidden, 0);
-    heed_read_optional(&operands, w.down_bias, sizeof(float), m ? 1 : 0, out, out, 0);
     heed_read_optional(&operands, residual, sizeof(float), m, out, ld_residual, 1);
     heed_write(&operands, y, sizeof *y, m, out, ldy, 1);
     status = heed_operands_check(&operands, workspace, bytes);

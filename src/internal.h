@@ -167,7 +167,7 @@ struct heed_operands {
         size_t ld;
         unsigned groups;
         bool written;
-    } operand[32];
+    } operand[64];
 };
 
 /* Leaves the table of operands as it is: a thousand bytes that would take longer than a small product. */
@@ -199,6 +199,12 @@ struct heed_dims {
 };
 void heed_read_tensor(struct heed_operands *operands, const void *data, size_t size, const struct heed_dims *dims);
 void heed_write_tensor(struct heed_operands *operands, void *data, size_t size, const struct heed_dims *dims);
+
+/* Whether a norm may add it to a variance. */
+static inline bool heed_eps_is_valid(float eps)
+{
+    return eps >= 0.0f && eps <= 0x1.fffffep127f;
+}
 
 /* Packed weights, which are no matrix of the caller's. */
 void heed_read_weights(struct heed_operands *operands, const heed_weights *weights);
@@ -355,6 +361,11 @@ heed_status heed_weights_check(const heed_weights *weights);
 /* HEED_OK for a value of heed_activation. */
 heed_status heed_activation_check(heed_activation activation);
 
+/* ---- feed-forward (ffn.c) ---- */
+
+/* The weights and biases of heed_ffn, which have been checked, for so many rows. */
+void heed_ffn_read(struct heed_operands *operands, const heed_ffn_weights *weights, size_t rows);
+
 /* ---- rotary positions (rotary.c) ---- */
 
 /* The tables of heads of so many elements; used: whether there is anything to turn. */
@@ -386,8 +397,14 @@ heed_status heed_kv_cache_check_pages(const heed_kv_cache *cache, size_t sequenc
 struct heed_kv_append {
     heed_kv_cache *cache;
     struct heed_sequences rows;
-    const size_t *sequences; /* [rows.batch], none twice; NULL: the same */
+    const size_t *sequences; /* [rows.batch], none twice where there are rows; NULL: the same */
 };
+
+/* The cache's sequence for sequence b of the rows. */
+static inline size_t heed_kv_append_target(const struct heed_kv_append *append, size_t b)
+{
+    return append->sequences ? append->sequences[b] : b;
+}
 
 /* Everything but the operands' memory; rows have passed heed_sequences_check. */
 heed_status heed_kv_append_check(const struct heed_kv_append *append);
@@ -404,6 +421,10 @@ heed_status heed_attention_workspace_after(const heed_context *context, const he
 /* heed_mha_workspace, and the checks of heed_mha but for its operands' memory; lasting as above. */
 heed_status heed_mha_plan(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
                           bool lasting, size_t *bytes);
+
+/* All operands of heed_mha but the rows of tokens and memory, the maps and the workspace. */
+void heed_mha_read(struct heed_operands *operands, const heed_context *context, const heed_mha_weights *weights,
+                   const heed_mha_args *args);
 
 /* Puts n keys, ld apart, into panels [][dim][16] at columns first to first + n - 1. Columns after the last one
  * of a panel that begins among them become 0. */

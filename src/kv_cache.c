@@ -144,11 +144,6 @@ static size_t keys_in_page(const heed_kv_cache *cache, size_t key, size_t end)
     return left < end - key ? left : end - key;
 }
 
-static size_t target_of(const struct heed_kv_append *append, size_t b)
-{
-    return append->sequences ? append->sequences[b] : b;
-}
-
 /* Sequences in ascending order, as most are, need no search. */
 static bool any_target_twice(const struct heed_kv_append *append)
 {
@@ -163,6 +158,11 @@ static bool any_target_twice(const struct heed_kv_append *append)
     return false;
 }
 
+static bool appends_nothing(const struct heed_sequences *rows)
+{
+    return rows->offsets ? rows->offsets[rows->batch] == rows->offsets[0] : rows->length == 0;
+}
+
 static heed_status check_targets(const struct heed_kv_append *append)
 {
     size_t batch = append->rows.batch, most = append->cache->batch;
@@ -174,6 +174,8 @@ static heed_status check_targets(const struct heed_kv_append *append)
     for (size_t b = 0; b < batch; b++)
         if (append->sequences[b] >= most)
             return HEED_ERR_INDEX;
+    if (appends_nothing(&append->rows))
+        return HEED_OK;
     return batch > most || any_target_twice(append) ? HEED_ERR_OVERLAP : HEED_OK;
 }
 
@@ -182,7 +184,7 @@ heed_status heed_kv_append_check(const struct heed_kv_append *append)
     const heed_kv_cache *cache = append->cache;
     heed_status status = check_targets(append);
     for (size_t b = 0; status == HEED_OK && b < append->rows.batch; b++) {
-        size_t sequence = target_of(append, b), first = cache->length[sequence];
+        size_t sequence = heed_kv_append_target(append, b), first = cache->length[sequence];
         size_t n = heed_sequence_length(&append->rows, b);
         if (n > cache->capacity - first)
             return HEED_ERR_SHAPE;
@@ -207,7 +209,7 @@ static const float *source_row(const struct append_job *job, const heed_heads *h
 static void append_sequence(const struct append_job *job, size_t b, size_t head)
 {
     const heed_kv_cache *cache = job->append->cache;
-    size_t sequence = target_of(job->append, b), width = heed_pad(cache->value_dim);
+    size_t sequence = heed_kv_append_target(job->append, b), width = heed_pad(cache->value_dim);
     size_t first = cache->length[sequence], end = first + heed_sequence_length(&job->append->rows, b);
     for (size_t key = first, n; key < end; key += n) {
         float *page = page_of(cache, sequence, key, head), *values = values_of(cache, page, key);
@@ -241,7 +243,7 @@ void heed_kv_append_run(const struct heed_context *context, const struct heed_kv
         heed_run(context, cache->n_kv_heads, (double)rows * (double)cache->page_floats / (double)cache->page_keys,
                  append_head, &job);
     for (size_t b = 0; b < append->rows.batch; b++)
-        cache->length[target_of(append, b)] += heed_sequence_length(&append->rows, b);
+        cache->length[heed_kv_append_target(append, b)] += heed_sequence_length(&append->rows, b);
 }
 
 static heed_status check_operands(const struct heed_kv_append *append, size_t rows, const heed_heads *k,

@@ -49,7 +49,7 @@ static heed_status check_norm(struct heed_operands *operands, const struct heed_
     heed_read(operands, t->x, sizeof(float), rows, cols, t->ldx, GROUP_Y | GROUP_SUM);
     heed_read_optional(operands, t->scale, sizeof(float), rows ? 1 : 0, cols, cols, 0);
     heed_read_optional(operands, t->shift, sizeof(float), rows ? 1 : 0, cols, cols, 0);
-    heed_require(operands, t->eps >= 0.0f && t->eps <= 0x1.fffffep127f, HEED_ERR_VALUE);
+    heed_require(operands, heed_eps_is_valid(t->eps), HEED_ERR_VALUE);
     heed_read_optional(operands, t->residual, sizeof(float), rows, cols, t->ld_residual, GROUP_Y | GROUP_SUM);
     if (t->sum) {
         heed_require(operands, t->residual != NULL, HEED_ERR_NULL);
@@ -137,7 +137,7 @@ heed_status heed_l2_normalize(const heed_context *context, size_t rows, size_t c
     const struct heed_context *c;
     struct heed_operands operands;
     heed_operands_begin(&operands, heed_context_resolve(context, &fallback, &c));
-    heed_require(&operands, eps >= 0.0f && eps <= 0x1.fffffep127f, HEED_ERR_VALUE);
+    heed_require(&operands, heed_eps_is_valid(eps), HEED_ERR_VALUE);
     heed_read(&operands, src, sizeof *src, rows, cols, ld_src, 1);
     heed_write(&operands, dst, sizeof *dst, rows, cols, ld_dst, 1);
     heed_status status = heed_operands_check(&operands, NULL, 0);

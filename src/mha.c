@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * heed_mha: projections, perhaps into a cache, attention, output projection.
+ * heed_mha: projections, norms and positions of heads, perhaps a cache, attention, output projection.
  */
 #include "internal.h"
 
@@ -86,6 +86,8 @@ static heed_status describe(struct mha *m, const heed_context *context, struct h
     m->seq_kv = m->args.cache ? m->args.seq_kv : m->keys.rows.length;
     if (self && heed_weights_in(m->w.query) != heed_weights_in(m->w.key))
         return HEED_ERR_SHAPE;
+    if (!heed_eps_is_valid(m->w.norm_eps) || (!self && m->args.rotary.dims > 0))
+        return HEED_ERR_VALUE;
     status = heed_sequences_check(&m->queries, true, &m->query_rows);
     if (status == HEED_OK)
         status = check_keys(m);
@@ -94,6 +96,30 @@ static heed_status describe(struct mha *m, const heed_context *context, struct h
     if (status == HEED_OK && m->keys.cache)
         status = heed_kv_append_check(&m->keys);
     return status;
+}
+
+/* The row of rotary's tables for the first token of a sequence. */
+static size_t first_position(const struct mha *m, size_t b)
+{
+    return m->keys.cache ? m->keys.cache->length[heed_kv_append_target(&m->keys, b)] : 0;
+}
+
+static bool has_rotary(const struct mha *m)
+{
+    return m->args.rotary.dims > 0 && m->query_rows > 0;
+}
+
+/* Positions that are counted get ids in scratch, so their numbers have to be some. */
+static heed_status check_positions(const struct mha *m)
+{
+    const heed_rotary_tables *tables = &m->args.rotary;
+    if (m->args.position_ids)
+        return heed_rotary_check_ids(tables, m->query_rows, m->args.position_ids);
+    size_t end = tables->positions < (size_t)1 << 31 ? tables->positions : (size_t)1 << 31;
+    for (size_t b = 0; b < m->queries.batch; b++)
+        if (heed_plus(first_position(m, b), heed_sequence_length(&m->queries, b)) > end)
+            return HEED_ERR_INDEX;
+    return HEED_OK;
 }
 
 /* Without queries there is nothing to do but to append. */
@@ -137,7 +163,12 @@ static heed_attention_args attention_args(const struct mha *m, const float *q, c
     return args;
 }
 
-/* Bytes of q, k, v and concat, and of the attention within. */
+static size_t counted_positions(const struct mha *m)
+{
+    return has_rotary(m) && !m->args.position_ids ? m->query_rows : 0;
+}
+
+/* Bytes of q, k, v, concat and positions, and of the attention within. */
 static heed_status scratch_parts(const struct mha *m, bool lasting, size_t *parts, size_t *attention_bytes)
 {
     heed_attention_args args = attention_args(m, NULL, NULL, NULL, NULL);
@@ -153,6 +184,7 @@ static heed_status scratch_parts(const struct mha *m, bool lasting, size_t *part
     };
     for (int i = 0; i < 4; i++)
         *parts = heed_plus(*parts, heed_scratch_part(floats[i], sizeof(float)));
+    *parts = heed_plus(*parts, heed_scratch_part(counted_positions(m), sizeof(int32_t)));
     *parts = heed_plus(*parts, heed_scratch_part(*attention_bytes, 1));
     return status;
 }
@@ -175,23 +207,33 @@ heed_status heed_mha_workspace(const heed_context *context, const heed_mha_weigh
     return heed_mha_plan(context, weights, args, true, bytes);
 }
 
-static void check_operands(struct heed_operands *operands, const struct mha *m)
+static void read_positions(struct heed_operands *operands, const struct mha *m)
+{
+    bool used = has_rotary(m);
+    heed_read_rotary_tables(operands, &m->args.rotary, m->w.head_dim, used);
+    heed_read_optional(operands, m->args.position_ids, sizeof(int32_t), used ? 1 : 0, m->query_rows, m->query_rows, 0);
+    if (operands->status == HEED_OK && used)
+        heed_fail(operands, check_positions(m));
+}
+
+static void read_shared(struct heed_operands *operands, const struct mha *m)
 {
     size_t one = is_idle(m) ? 0 : 1, d_out = heed_weights_out(m->w.output);
     const heed_weights *all[] = {m->w.query, m->w.key, m->w.value, m->w.output};
     for (int i = 0; i < 4; i++)
         heed_read_weights(operands, all[i]);
+    const struct {
+        const float *data;
+        size_t cols;
+    } vectors[] = {
+        {m->w.query_bias, m->query_dim}, {m->w.key_bias, m->key_dim},      {m->w.value_bias, m->value_cols},
+        {m->w.output_bias, d_out},       {m->w.query_norm, m->w.head_dim}, {m->w.key_norm, m->w.head_dim},
+    };
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
+        heed_read_optional(operands, vectors[i].data, sizeof(float), one, vectors[i].cols, vectors[i].cols, 0);
     heed_read_offsets(operands, &m->queries);
     heed_read_offsets(operands, &m->keys.rows);
     heed_read_optional(operands, m->args.kv_lengths, sizeof(size_t), 1, m->args.batch, m->args.batch, 0);
-    heed_read(operands, m->args.x, sizeof(float), m->query_rows, heed_weights_in(m->w.query), m->args.ldx, 1);
-    if (m->args.memory)
-        heed_read(operands, m->memory, sizeof(float), m->key_rows, heed_weights_in(m->w.key), m->ld_memory, 0);
-    heed_read_optional(operands, m->w.query_bias, sizeof(float), one, m->query_dim, m->query_dim, 0);
-    heed_read_optional(operands, m->w.key_bias, sizeof(float), one, m->key_dim, m->key_dim, 0);
-    heed_read_optional(operands, m->w.value_bias, sizeof(float), one, m->value_cols, m->value_cols, 0);
-    heed_read_optional(operands, m->w.output_bias, sizeof(float), one, d_out, d_out, 0);
-    heed_read_optional(operands, m->args.residual, sizeof(float), m->query_rows, d_out, m->args.ld_residual, 1);
     const heed_mask *mask = &m->args.mask;
     struct heed_dims dims = {{m->args.batch, m->w.n_heads, m->queries.length},
                              {mask->batch_stride, mask->head_stride, mask->row_stride},
@@ -200,6 +242,25 @@ static void check_operands(struct heed_operands *operands, const struct mha *m)
         heed_read_tensor(operands, mask->data, mask->type == HEED_MASK_ADDITIVE ? sizeof(float) : 1, &dims);
     heed_read_optional(operands, m->args.slopes, sizeof(float), 1, m->w.n_heads, m->w.n_heads, 0);
     heed_read_optional(operands, m->args.sinks, sizeof(float), 1, m->w.n_heads, m->w.n_heads, 0);
+    read_positions(operands, m);
+    if (m->keys.cache) {
+        heed_read_optional(operands, m->keys.sequences, sizeof(size_t), 1, m->args.batch, m->args.batch, 0);
+        heed_write(operands, m->keys.cache, 1, 1, m->keys.cache->bytes, m->keys.cache->bytes, 0);
+    }
+}
+
+void heed_mha_read(struct heed_operands *operands, const heed_context *context, const heed_mha_weights *weights,
+                   const heed_mha_args *args)
+{
+    struct heed_context fallback;
+    struct mha m;
+    heed_fail(operands, describe(&m, context, &fallback, weights, args));
+    if (operands->status == HEED_OK)
+        read_shared(operands, &m);
+}
+
+static void read_maps(struct heed_operands *operands, const struct mha *m)
+{
     const heed_heads_out *map = &m->args.map, *mean = &m->args.mean_map;
     struct heed_dims map_dims = {{m->args.batch, m->w.n_heads, m->queries.length},
                                  {map->batch_stride, map->head_stride, map->row_stride},
@@ -210,10 +271,17 @@ static void check_operands(struct heed_operands *operands, const struct mha *m)
         {m->args.batch, 1, m->queries.length}, {mean->batch_stride, 0, mean->row_stride}, m->seq_kv};
     if (mean->data)
         heed_write_tensor(operands, mean->data, sizeof(float), &mean_dims);
-    if (m->keys.cache) {
-        heed_read_optional(operands, m->keys.sequences, sizeof(size_t), 1, m->args.batch, m->args.batch, 0);
-        heed_write(operands, m->keys.cache, 1, 1, m->keys.cache->bytes, m->keys.cache->bytes, 0);
-    }
+}
+
+static void check_operands(struct heed_operands *operands, const struct mha *m)
+{
+    size_t d_out = heed_weights_out(m->w.output);
+    read_shared(operands, m);
+    heed_read(operands, m->args.x, sizeof(float), m->query_rows, heed_weights_in(m->w.query), m->args.ldx, 1);
+    if (m->args.memory)
+        heed_read(operands, m->memory, sizeof(float), m->key_rows, heed_weights_in(m->w.key), m->ld_memory, 0);
+    heed_read_optional(operands, m->args.residual, sizeof(float), m->query_rows, d_out, m->args.ld_residual, 1);
+    read_maps(operands, m);
     heed_write(operands, m->args.y, sizeof(float), m->query_rows, d_out, m->args.ldy, 1);
 }
 
@@ -225,17 +293,63 @@ static heed_status project(const struct mha *m, size_t rows, const float *x, siz
     return heed_linear(m->context, rows, x, ldx, weights, &options, y, heed_weights_out(weights));
 }
 
+/* The rows of rotary's tables, in scratch where they are counted. */
+static const int32_t *find_positions(const struct mha *m, int32_t *scratch)
+{
+    if (m->args.position_ids)
+        return m->args.position_ids;
+    for (size_t b = 0; counted_positions(m) > 0 && b < m->queries.batch; b++) {
+        size_t begin = heed_sequence_begin(&m->queries, b), n = heed_sequence_length(&m->queries, b);
+        for (size_t i = 0; i < n; i++)
+            scratch[begin + i] = (int32_t)(first_position(m, b) + i);
+    }
+    return scratch;
+}
+
+/* Norm and positions of projected heads, in place. */
+static heed_status shape_heads(const struct mha *m, size_t rows, size_t n_heads, const float *norm,
+                               const int32_t *positions, float *heads)
+{
+    heed_status status = HEED_OK;
+    size_t head_dim = m->w.head_dim, row_stride = n_heads * head_dim;
+    if (norm) {
+        heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+        options.scale = norm;
+        options.eps = m->w.norm_eps;
+        status = heed_rmsnorm(m->context, rows * n_heads, head_dim, heads, head_dim, &options, heads, head_dim);
+    }
+    if (status == HEED_OK && has_rotary(m)) {
+        heed_rotary_args turn = HEED_ROTARY_ARGS_INIT;
+        turn.tables = m->args.rotary;
+        turn.batch = 1;
+        turn.seq = rows;
+        turn.n_heads = n_heads;
+        turn.head_dim = head_dim;
+        turn.ids = positions;
+        turn.src = (heed_heads){heads, 0, head_dim, row_stride};
+        turn.dst = (heed_heads_out){heads, 0, head_dim, row_stride};
+        status = heed_rotary(m->context, &turn);
+    }
+    return status;
+}
+
 static heed_status run_mha(const struct mha *m, struct heed_scratch *scratch, size_t attention_bytes)
 {
     float *q = heed_scratch_take(scratch, m->query_rows * m->query_dim, sizeof(float));
     float *k = heed_scratch_take(scratch, m->key_rows * m->key_dim, sizeof(float));
     float *v = heed_scratch_take(scratch, m->key_rows * m->value_cols, sizeof(float));
     float *concat = heed_scratch_take(scratch, m->query_rows * m->concat_dim, sizeof(float));
+    int32_t *counted = heed_scratch_take(scratch, counted_positions(m), sizeof(int32_t));
     const heed_workspace inner = {heed_scratch_take(scratch, attention_bytes, 1), attention_bytes};
+    const int32_t *positions = find_positions(m, counted);
 
     heed_status status = project(m, m->query_rows, m->args.x, m->args.ldx, m->w.query, m->w.query_bias, q);
     if (status == HEED_OK)
+        status = shape_heads(m, m->query_rows, m->w.n_heads, m->w.query_norm, positions, q);
+    if (status == HEED_OK)
         status = project(m, m->key_rows, m->memory, m->ld_memory, m->w.key, m->w.key_bias, k);
+    if (status == HEED_OK)
+        status = shape_heads(m, m->key_rows, m->w.n_kv_heads, m->w.key_norm, positions, k);
     if (status == HEED_OK)
         status = project(m, m->key_rows, m->memory, m->ld_memory, m->w.value, m->w.value_bias, v);
     heed_attention_args args = attention_args(m, q, k, v, concat);
@@ -263,11 +377,11 @@ heed_status heed_mha(const heed_context *context, const heed_mha_weights *weight
     heed_operands_begin(&operands, describe(&m, context, &fallback, weights, args));
     if (operands.status == HEED_OK)
         heed_fail(&operands, scratch_parts(&m, false, &parts, &attention_bytes));
+    size_t bytes = heed_scratch_total(parts);
+    heed_require(&operands, bytes <= PTRDIFF_MAX, HEED_ERR_OVERFLOW);
     if (operands.status != HEED_OK)
         return operands.status;
     check_operands(&operands, &m);
-    size_t bytes = heed_scratch_total(parts);
-    heed_require(&operands, bytes <= PTRDIFF_MAX, HEED_ERR_OVERFLOW);
     heed_status status = heed_operands_check(&operands, workspace, bytes);
     struct heed_scratch scratch;
     if (status == HEED_OK && !is_idle(&m))

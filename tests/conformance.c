@@ -743,14 +743,20 @@ static struct tensor mask_of_heads(const struct tensor *x)
     return mask;
 }
 
+/* Either, both or none of the two may be given. */
+static void set_mask_pair(struct attention *a, const struct tensor *keep, const struct tensor *bias)
+{
+    a->left = a->right = -1.0;
+    a->mask = bias->data ? bias : keep;
+    a->keep = bias->data && keep->data ? keep : NULL;
+    set_masks(a);
+}
+
 static void attend_and_compare(const struct test_case *t, const heed_context *context, struct attention *a,
                                const struct tensor *keep, const struct tensor *bias)
 {
     struct tensor mask = mask_of_heads(keep);
-    a->left = a->right = -1.0;
-    a->mask = bias->data ? bias : &mask;
-    a->keep = bias->data && keep->data ? &mask : NULL;
-    set_masks(a);
+    set_mask_pair(a, &mask, bias);
     float *got = prepare_output(&a->args, 0);
     check_status(t, heed_attention(context, &a->args, NULL));
     compare(t, 0, got);
@@ -833,7 +839,7 @@ static const char *run_qkv_attention(const struct test_case *t, const heed_conte
     return NULL;
 }
 
-/* ---- encoder layers ---- */
+/* ---- encoder and decoder ---- */
 
 /* Rows first .. first + out - 1 of a matrix [total][in] as PyTorch stores it, packed. */
 static const heed_weights *pack_rows(const struct tensor *w, size_t first, size_t out)
@@ -846,16 +852,11 @@ static const heed_weights *pack_rows(const struct tensor *w, size_t first, size_
     return weights;
 }
 
-static const char *run_encoder(const struct test_case *t, const heed_context *context)
+/* w: weight and bias of the projections to queries, keys and values, then of that to the output. */
+static heed_mha_weights read_attention(const struct test_case *t, const struct tensor *w)
 {
-    const struct tensor *src = &t->in[0], *mask = &t->in[1], *padding = &t->in[2], *w = &t->in[3];
-    size_t batch = src->dims[0], seq = src->dims[1], d = src->dims[2], layers = count(t, "num_layers");
     heed_mha_weights attention = HEED_MHA_WEIGHTS_INIT;
-    heed_ffn_weights ffn = HEED_FFN_WEIGHTS_INIT;
-    heed_encoder_layer layer = HEED_ENCODER_LAYER_INIT, stack[16];
-    heed_encoder_args args = HEED_ENCODER_ARGS_INIT;
-    if (mask->data || layers == 0 || layers > 16)
-        return "a mask of scores in the encoder";
+    size_t d = w[0].dims[1];
     attention.n_heads = attention.n_kv_heads = count(t, "nhead");
     attention.head_dim = attention.value_dim = d / attention.n_heads;
     attention.query = pack_rows(&w[0], 0, d);
@@ -866,39 +867,163 @@ static const char *run_encoder(const struct test_case *t, const heed_context *co
     attention.key_bias = floats(&w[1]) + d;
     attention.value_bias = floats(&w[1]) + 2 * d;
     attention.output_bias = floats(&w[3]);
-    ffn.up = pack_rows(&w[4], 0, w[4].dims[0]);
-    ffn.up_bias = floats(&w[5]);
-    ffn.down = pack_rows(&w[6], 0, d);
-    ffn.down_bias = floats(&w[7]);
+    return attention;
+}
+
+static heed_ffn_weights read_ffn(const struct test_case *t, const struct tensor *w)
+{
+    heed_ffn_weights ffn = HEED_FFN_WEIGHTS_INIT;
+    ffn.up = pack_rows(&w[0], 0, w[0].dims[0]);
+    ffn.up_bias = floats(&w[1]);
+    ffn.down = pack_rows(&w[2], 0, w[2].dims[0]);
+    ffn.down_bias = floats(&w[3]);
     ffn.activation = text_is(t, "activation", "gelu") ? HEED_ACTIVATION_GELU_ERF : HEED_ACTIVATION_RELU;
-    layer.attention = &attention;
-    layer.ffn = &ffn;
-    layer.norm1_scale = floats(&w[8]);
-    layer.norm1_shift = floats(&w[9]);
-    layer.norm2_scale = floats(&w[10]);
-    layer.norm2_shift = floats(&w[11]);
-    layer.eps = (float)number(t, "epsilon", 1e-5);
+    return ffn;
+}
+
+static float epsilon(const struct test_case *t)
+{
+    return (float)number(t, "epsilon", 1e-5);
+}
+
+static heed_encoder_layer make_layer(const struct test_case *t, const heed_mha_weights *attention,
+                                     const heed_ffn_weights *ffn, const struct tensor *norm1,
+                                     const struct tensor *norm2)
+{
+    heed_encoder_layer layer = HEED_ENCODER_LAYER_INIT;
+    layer.attention = attention;
+    layer.ffn = ffn;
+    layer.norm1_scale = floats(&norm1[0]);
+    layer.norm1_shift = floats(&norm1[1]);
+    layer.norm2_scale = floats(&norm2[0]);
+    layer.norm2_shift = floats(&norm2[1]);
+    layer.eps = epsilon(t);
     layer.order = number(t, "norm_first", 0.0) != 0.0 ? HEED_NORM_PRE : HEED_NORM_POST;
+    return layer;
+}
+
+/* The layers of a stack share their weights. */
+static const void *repeat(const void *layer, size_t bytes, size_t layers)
+{
+    unsigned char *stack = (unsigned char *)buffer(layers * bytes / sizeof(float), 0);
     for (size_t i = 0; i < layers; i++)
-        stack[i] = layer;
+        memcpy(stack + i * bytes, layer, bytes);
+    return stack;
+}
+
+static heed_encoder_args make_stack_args(const struct test_case *t, const struct tensor *x, heed_mask mask,
+                                         const struct tensor *final_norm, float *y)
+{
+    heed_encoder_args args = HEED_ENCODER_ARGS_INIT;
+    args.batch = x->dims[0];
+    args.seq = x->dims[1];
+    args.mask = mask;
     if (number(t, "final_norm", 0.0) != 0.0) {
-        args.final_scale = floats(&w[12]);
-        args.final_shift = floats(&w[13]);
-        args.final_eps = layer.eps;
+        args.final_scale = floats(&final_norm[0]);
+        args.final_shift = floats(&final_norm[1]);
+        args.final_eps = epsilon(t);
     }
-    unsigned char *keep = (unsigned char *)buffer(batch * seq, 0);
-    for (size_t i = 0; padding->data && i < batch * seq; i++)
-        keep[i] = !((const unsigned char *)padding->data)[i];
-    if (padding->data)
-        args.mask = (heed_mask){keep, HEED_MASK_BOOLEAN, seq, 0, 0};
-    float *got = buffer(src->elements, 1);
-    args.batch = batch;
-    args.seq = seq;
-    args.x = floats(src);
-    args.y = got;
-    args.ldx = args.ldy = d;
-    check_status(t, heed_encoder(context, layers, stack, &args, NULL));
+    args.x = floats(x);
+    args.y = y;
+    args.ldx = args.ldy = x->dims[2];
+    return args;
+}
+
+/* PyTorch's boolean masks are true where a key is ignored. */
+static struct tensor invert_mask(const struct tensor *x)
+{
+    struct tensor mask = *x;
+    if (x->dtype != DTYPE_BOOL)
+        return mask;
+    unsigned char *keep = (unsigned char *)buffer(x->elements, 0);
+    for (size_t i = 0; i < x->elements; i++)
+        keep[i] = !((const unsigned char *)x->data)[i];
+    mask.data = keep;
+    return mask;
+}
+
+/* mask is [queries][keys], padding [batch][keys]; either may be left out. One head stands for all. */
+static heed_mask join_masks(const struct tensor *mask, const struct tensor *padding, const struct tensor *queries,
+                            const struct tensor *keys)
+{
+    const heed_attention_args defaults = HEED_ATTENTION_ARGS_INIT;
+    struct attention a = {.args = defaults};
+    struct tensor bias = invert_mask(mask), keep = invert_mask(padding);
+    keep = mask_of_heads(&keep);
+    a.args.batch = queries->dims[0];
+    a.args.n_heads = 1;
+    a.args.seq_q = queries->dims[1];
+    a.args.seq_kv = keys->dims[1];
+    set_mask_pair(&a, &keep, &bias);
+    a.args.mask.head_stride = 0;
+    return a.args.mask;
+}
+
+static struct tensor encode(const struct test_case *t, const heed_context *context, const struct tensor *src,
+                            heed_mask mask, const struct tensor *w)
+{
+    size_t layers = count(t, "num_layers");
+    float *y = buffer(src->elements, 1);
+    const heed_mha_weights attention = read_attention(t, &w[0]);
+    const heed_ffn_weights ffn = read_ffn(t, &w[4]);
+    const heed_encoder_layer layer = make_layer(t, &attention, &ffn, &w[8], &w[10]);
+    const heed_encoder_args args = make_stack_args(t, src, mask, &w[12], y);
+    check_status(t, heed_encoder(context, layers, repeat(&layer, sizeof layer, layers), &args, NULL));
+    struct tensor encoded = *src;
+    encoded.data = y;
+    return encoded;
+}
+
+static void decode_and_compare(const struct test_case *t, const heed_context *context, const struct tensor *tgt,
+                               const struct tensor *memory, heed_mask mask, heed_mask memory_mask,
+                               const struct tensor *w)
+{
+    size_t layers = (size_t)number(t, "num_decoder_layers", number(t, "num_layers", 0.0));
+    float *got = buffer(tgt->elements, 1);
+    const heed_mha_weights attention = read_attention(t, &w[0]), cross = read_attention(t, &w[4]);
+    const heed_ffn_weights ffn = read_ffn(t, &w[8]);
+    const heed_encoder_layer self = make_layer(t, &attention, &ffn, &w[12], &w[16]);
+    const heed_encoder_args self_args = make_stack_args(t, tgt, mask, &w[18], got);
+    heed_decoder_layer layer = HEED_DECODER_LAYER_INIT;
+    heed_decoder_args args = HEED_DECODER_ARGS_INIT;
+    layer.self = &self;
+    layer.cross = &cross;
+    layer.norm_scale = floats(&w[14]);
+    layer.norm_shift = floats(&w[15]);
+    args.self = &self_args;
+    args.memory = floats(memory);
+    args.ld_memory = memory->dims[2];
+    args.memory_seq = memory->dims[1];
+    args.memory_mask = memory_mask;
+    check_status(t, heed_decoder(context, layers, repeat(&layer, sizeof layer, layers), &args, NULL));
     compare(t, 0, got);
+}
+
+static const char *run_encoder(const struct test_case *t, const heed_context *context)
+{
+    const struct tensor *src = &t->in[0];
+    struct tensor encoded = encode(t, context, src, join_masks(&t->in[1], &t->in[2], src, src), &t->in[3]);
+    compare(t, 0, floats(&encoded));
+    return NULL;
+}
+
+static const char *run_decoder(const struct test_case *t, const heed_context *context)
+{
+    const struct tensor *tgt = &t->in[0], *memory = &t->in[1];
+    heed_mask mask = join_masks(&t->in[2], &t->in[4], tgt, tgt);
+    heed_mask memory_mask = join_masks(&t->in[3], &t->in[5], tgt, memory);
+    decode_and_compare(t, context, tgt, memory, mask, memory_mask, &t->in[6]);
+    return NULL;
+}
+
+/* The decoder's weights follow those of the encoder, the last norm of which is always there. */
+static const char *run_transformer(const struct test_case *t, const heed_context *context)
+{
+    const struct tensor *src = &t->in[0], *tgt = &t->in[1];
+    struct tensor memory = encode(t, context, src, join_masks(&t->in[2], &t->in[5], src, src), &t->in[8]);
+    heed_mask mask = join_masks(&t->in[3], &t->in[6], tgt, tgt);
+    heed_mask memory_mask = join_masks(&t->in[4], &t->in[7], tgt, &memory);
+    decode_and_compare(t, context, tgt, &memory, mask, memory_mask, &t->in[22]);
     return NULL;
 }
 
@@ -927,6 +1052,8 @@ static const struct {
     {"MultiHeadAttention", run_mha},
     {"QKVAttention", run_qkv_attention},
     {"TransformerEncoder", run_encoder},
+    {"TransformerDecoder", run_decoder},
+    {"Transformer", run_transformer},
 };
 
 #define MOST_LEVELS 8

@@ -386,29 +386,40 @@ struct inexact reference_layernorm(size_t rows, size_t cols, struct inexact x, c
 }
 
 /* The mean square has depth + 4 roundings (one more without FMA, / n, + eps), halved by the root; then
- * root and reciprocal, and two products. Squares and their sum may underflow by 2^-149 each. */
-struct inexact reference_rmsnorm(size_t rows, size_t cols, const float *x, size_t ld, const float *scale, float eps,
-                                 double *inverse, double *inverse_error)
+ * root and reciprocal, and two products. Squares and their sum may underflow by 2^-149 each. The root is the norm of a
+ * vector, which moves by no more than the mean square of its elements' movements does. */
+static void rmsnorm_row(size_t n, const double *x, const double *dx, const float *scale, double eps, double *y,
+                        double *dy, double *inverse, double *inverse_error)
 {
-    struct inexact y = inexact_rows(rows, cols, x, ld);
-    for (size_t r = 0; r < rows; r++) {
-        double *row = y.value + r * cols, square = 0.0;
-        for (size_t j = 0; j < cols; j++)
-            square += row[j] * row[j] / (double)cols;
-        double root2 = square + (double)eps, underflow = square > 0.0 ? 2.0 * TINY / root2 : 0.0;
-        double relative = SECOND_ORDER * (gamma_of(reduction_depth(cols) + 4) / 2 + 2 * UNIT + underflow);
-        inverse[r] = root2 > 0.0 ? 1.0 / sqrt(root2) : 0.0;
-        inverse_error[r] = underflow < 0.25 ? relative * inverse[r] : INFINITY;
-        for (size_t j = 0; j < cols; j++) {
-            double gain = scale ? (double)scale[j] : 1.0;
-            double size = fabs(row[j] * inverse[r]);
-            row[j] *= inverse[r] * gain;
-            y.error[r * cols + j] =
-                size > 0.0 ? fabs(gain) * (fabs(inverse_error[r]) / inverse[r] + SECOND_ORDER * 2.0 * UNIT) * size +
-                                 (fabs(gain) + 1.0) * TINY
-                           : 0.0;
-        }
+    double square = 0.0, rho = 0.0;
+    for (size_t j = 0; j < n; j++) {
+        square += x[j] * x[j] / (double)n;
+        rho += dx[j] * dx[j] / (double)n;
     }
+    rho = sqrt(rho);
+    double root = sqrt(square + eps), left = root - rho;
+    double underflow = square > 0.0 ? 2.0 * TINY / (left * left) : 0.0;
+    double factor = SECOND_ORDER * (gamma_of(reduction_depth(n) + 4) / 2 + 2 * UNIT + underflow);
+    int known = underflow < 0.25 && (left > 0.0 || root + rho == 0.0);
+    *inverse = root > 0.0 ? 1.0 / root : 0.0;
+    *inverse_error = !known ? INFINITY : root > 0.0 ? (rho / left + factor) / root : 0.0;
+    for (size_t j = 0; j < n; j++) {
+        double gain = scale ? fabs((double)scale[j]) : 1.0, z = fabs(x[j] * *inverse);
+        double moved = dx[j] + z * rho > 0.0 ? (dx[j] + z * rho) / left : 0.0, t = moved + factor * (z + moved);
+        y[j] = x[j] * *inverse * (scale ? (double)scale[j] : 1.0);
+        dy[j] = z + moved == 0.0 ? 0.0 : gain * t + SECOND_ORDER * UNIT * 2.0 * gain * (z + t) + (gain + 1.0) * TINY;
+        if (!known && z + dx[j] > 0.0)
+            dy[j] = INFINITY;
+    }
+}
+
+struct inexact reference_rmsnorm(size_t rows, size_t cols, struct inexact x, const float *scale, float eps,
+                                 struct inexact inverse)
+{
+    struct inexact y = inexact_new(rows * cols);
+    for (size_t r = 0; r < rows; r++)
+        rmsnorm_row(cols, x.value + r * cols, x.error + r * cols, scale, (double)eps, y.value + r * cols,
+                    y.error + r * cols, inverse.value + r, inverse.error + r);
     return y;
 }
 
@@ -781,13 +792,57 @@ static struct inexact concat_heads(const heed_attention_args *args, size_t token
     return rows;
 }
 
-static struct inexact project_heads(size_t tokens, size_t in, size_t heads, size_t dim, struct inexact x,
-                                    const float *w, const float *bias, const heed_attention_args *args, size_t seq,
-                                    const size_t *offsets)
+void reference_rotate(const heed_rotary_tables *tables, size_t row, struct inexact x, size_t at)
 {
-    const heed_heads strides = {NULL, seq * heads * dim, dim, heads * dim};
-    struct inexact rows = reference_linear(tokens, in, heads * dim, x, w, bias, HEED_ACTIVATION_NONE, nothing);
-    return inexact_heads(args->batch, heads, seq, dim, rows, &strides, offsets);
+    size_t half = tables->dims / 2;
+    for (size_t j = 0; j < half; j++) {
+        int interleaved = tables->pairs == HEED_ROTARY_INTERLEAVED;
+        size_t p = at + (interleaved ? 2 * j : j), q = interleaved ? p + 1 : p + half;
+        double c = (double)tables->cosine[row * tables->ld_cosine + j];
+        double s = (double)tables->sine[row * tables->ld_sine + j];
+        double u = x.value[p], v = x.value[q], du = x.error[p], dv = x.error[q];
+        x.value[p] = u * c - v * s;
+        x.value[q] = v * c + u * s;
+        x.error[p] = fabs(c) * du + fabs(s) * dv + gamma_of(2) * (fabs(c) * (fabs(u) + du) + fabs(s) * (fabs(v) + dv));
+        x.error[q] = fabs(c) * dv + fabs(s) * du + gamma_of(2) * (fabs(c) * (fabs(v) + dv) + fabs(s) * (fabs(u) + du));
+    }
+}
+
+/* Projected heads of one of the sides of attention: rows of sequences, and what is done to their heads. */
+struct side {
+    size_t n_heads, head_dim, seq;
+    const size_t *offsets;
+    const float *w, *bias;
+    const float *norm; /* NULL: none */
+    const heed_rotary_tables *rotary;
+    const int32_t *ids; /* NULL: counted in each sequence */
+};
+
+static void rotate_side(const struct side *side, size_t batch, struct inexact rows)
+{
+    for (size_t b = 0; b < batch; b++) {
+        size_t first = side->offsets ? side->offsets[b] : b * side->seq;
+        size_t n = side->offsets ? side->offsets[b + 1] - first : side->seq;
+        for (size_t i = 0; i < n; i++)
+            for (size_t h = 0; h < side->n_heads; h++)
+                reference_rotate(side->rotary, side->ids ? (size_t)side->ids[first + i] : i, rows,
+                                 ((first + i) * side->n_heads + h) * side->head_dim);
+    }
+}
+
+static struct inexact project_heads(const struct layer_problem *p, size_t batch, const struct side *side,
+                                    struct inexact x)
+{
+    size_t cols = side->n_heads * side->head_dim, tokens = side->offsets ? side->offsets[batch] : batch * side->seq;
+    const heed_heads strides = {NULL, side->seq * cols, side->head_dim, cols};
+    struct inexact rows =
+        reference_linear(tokens, p->d_model, cols, x, side->w, side->bias, HEED_ACTIVATION_NONE, nothing);
+    if (side->norm)
+        rows = reference_rmsnorm(tokens * side->n_heads, side->head_dim, rows, side->norm, p->norm_eps,
+                                 inexact_new(tokens * side->n_heads));
+    if (side->rotary)
+        rotate_side(side, batch, rows);
+    return inexact_heads(batch, side->n_heads, side->seq, side->head_dim, rows, &strides, side->offsets);
 }
 
 struct inexact reference_mha(const struct layer_problem *p, const heed_mha_args *args, struct inexact x,
@@ -815,14 +870,17 @@ struct inexact reference_mha(const struct layer_problem *p, const heed_mha_args 
     a.slopes = args->slopes;
     a.sinks = args->sinks;
     size_t tokens = a.q_offsets ? a.q_offsets[a.batch] : a.batch * a.seq_q;
-    size_t keys = a.kv_offsets ? a.kv_offsets[a.batch] : a.batch * a.seq_kv;
-    struct inexact source = self ? x : memory;
-    struct inexact q = project_heads(tokens, p->d_model, p->n_heads, p->head_dim, x, p->query, p->query_bias, &a,
-                                     a.seq_q, a.q_offsets);
-    struct inexact k = project_heads(keys, p->d_model, p->n_kv_heads, p->head_dim, source, p->key, p->key_bias, &a,
-                                     a.seq_kv, a.kv_offsets);
-    struct inexact v = project_heads(keys, p->d_model, p->n_kv_heads, p->value_dim, source, p->value, p->value_bias, &a,
-                                     a.seq_kv, a.kv_offsets);
+    const heed_rotary_tables *rotary = self && p->rotary.dims ? &p->rotary : NULL;
+    const struct side sides[] = {
+        {p->n_heads, p->head_dim, a.seq_q, a.q_offsets, p->query, p->query_bias, p->query_norm, rotary,
+         args->position_ids},
+        {p->n_kv_heads, p->head_dim, a.seq_kv, a.kv_offsets, p->key, p->key_bias, p->key_norm, rotary,
+         args->position_ids},
+        {p->n_kv_heads, p->value_dim, a.seq_kv, a.kv_offsets, p->value, p->value_bias, NULL, NULL, NULL},
+    };
+    struct inexact q = project_heads(p, a.batch, &sides[0], x);
+    struct inexact k = project_heads(p, a.batch, &sides[1], self ? x : memory);
+    struct inexact v = project_heads(p, a.batch, &sides[2], self ? x : memory);
     struct inexact concat = concat_heads(&a, tokens, reference_attention(&a, q, k, v, NULL, NULL));
     return reference_linear(tokens, p->n_heads * p->value_dim, p->d_model, concat, p->output, p->output_bias,
                             HEED_ACTIVATION_NONE, residual);
@@ -834,19 +892,40 @@ struct inexact reference_ffn(const struct layer_problem *p, size_t m, struct ine
     return reference_linear(m, p->d_ff, p->d_model, hidden, p->down, p->down_bias, HEED_ACTIVATION_NONE, residual);
 }
 
-struct inexact reference_layer(const struct layer_problem *p, const heed_mha_args *args, size_t tokens,
-                               struct inexact x)
+static struct inexact normalize(const struct layer_problem *p, size_t tokens, struct inexact x, const float *scale,
+                                const float *shift)
 {
-    if (p->order == HEED_NORM_PRE) {
-        struct inexact n = reference_layernorm(tokens, p->d_model, x, p->norm1_scale, p->norm1_shift, p->eps);
-        struct inexact y = reference_mha(p, args, n, nothing, x);
-        n = reference_layernorm(tokens, p->d_model, y, p->norm2_scale, p->norm2_shift, p->eps);
-        return reference_ffn(p, tokens, n, y);
+    return p->norm == HEED_NORM_RMSNORM ? reference_rmsnorm(tokens, p->d_model, x, scale, p->eps, inexact_new(tokens))
+                                        : reference_layernorm(tokens, p->d_model, x, scale, shift, p->eps);
+}
+
+static struct inexact pre_norm_layer(const struct layer_problem *p, const heed_mha_args *args,
+                                     const struct cross_problem *cross, size_t tokens, struct inexact x)
+{
+    x = reference_mha(p, args, normalize(p, tokens, x, p->norm1_scale, p->norm1_shift), nothing, x);
+    if (cross) {
+        struct inexact queries = normalize(p, tokens, x, cross->weights->norm1_scale, cross->weights->norm1_shift);
+        x = reference_mha(cross->weights, &cross->args, queries, cross->memory, x);
     }
-    struct inexact y = reference_mha(p, args, x, nothing, x);
-    y = reference_layernorm(tokens, p->d_model, y, p->norm1_scale, p->norm1_shift, p->eps);
-    y = reference_ffn(p, tokens, y, y);
-    return reference_layernorm(tokens, p->d_model, y, p->norm2_scale, p->norm2_shift, p->eps);
+    return reference_ffn(p, tokens, normalize(p, tokens, x, p->norm2_scale, p->norm2_shift), x);
+}
+
+static struct inexact post_norm_layer(const struct layer_problem *p, const heed_mha_args *args,
+                                      const struct cross_problem *cross, size_t tokens, struct inexact x)
+{
+    x = normalize(p, tokens, reference_mha(p, args, x, nothing, x), p->norm1_scale, p->norm1_shift);
+    if (cross) {
+        x = reference_mha(cross->weights, &cross->args, x, cross->memory, x);
+        x = normalize(p, tokens, x, cross->weights->norm1_scale, cross->weights->norm1_shift);
+    }
+    return normalize(p, tokens, reference_ffn(p, tokens, x, x), p->norm2_scale, p->norm2_shift);
+}
+
+struct inexact reference_layer(const struct layer_problem *p, const heed_mha_args *args,
+                               const struct cross_problem *cross, size_t tokens, struct inexact x)
+{
+    return p->order == HEED_NORM_PRE ? pre_norm_layer(p, args, cross, tokens, x)
+                                     : post_norm_layer(p, args, cross, tokens, x);
 }
 
 static const float *random_matrix(size_t in, size_t out)
@@ -882,6 +961,17 @@ void random_layer(struct layer_problem *p)
     p->norm1_shift = random_vector(p->d_model, -0.5f, 0.5f);
     p->norm2_scale = random_vector(p->d_model, 0.5f, 1.5f);
     p->norm2_shift = random_vector(p->d_model, -0.5f, 0.5f);
+    if (p->norm == HEED_NORM_RMSNORM) {
+        p->norm1_shift = p->norm2_shift = NULL;
+        p->query_norm = random_vector(p->head_dim, 0.5f, 1.5f);
+        p->key_norm = random_vector(p->head_dim, 0.5f, 1.5f);
+    }
+    if (p->rotary.dims) {
+        p->rotary.cosine = random_vector(ROTARY_ROWS * p->rotary.dims, -1.0f, 1.0f);
+        p->rotary.sine = random_vector(ROTARY_ROWS * p->rotary.dims, -1.0f, 1.0f);
+        p->rotary.ld_cosine = p->rotary.ld_sine = p->rotary.dims;
+        p->rotary.positions = ROTARY_ROWS;
+    }
 }
 
 void pack_layer(struct packed_layer *packed_layer, const struct layer_problem *p)
@@ -903,6 +993,9 @@ void pack_layer(struct packed_layer *packed_layer, const struct layer_problem *p
     a->key_bias = p->key_bias;
     a->value_bias = p->value_bias;
     a->output_bias = p->output_bias;
+    a->query_norm = p->query_norm;
+    a->key_norm = p->key_norm;
+    a->norm_eps = p->norm_eps;
     heed_ffn_weights *f = &packed_layer->ffn;
     f->up = packed(p->d_model, p->d_ff, p->up);
     f->down = packed(p->d_ff, p->d_model, p->down);
@@ -918,4 +1011,6 @@ void pack_layer(struct packed_layer *packed_layer, const struct layer_problem *p
     l->norm2_shift = p->norm2_shift;
     l->eps = p->eps;
     l->order = p->order;
+    l->norm = p->norm;
+    l->rotary = p->rotary;
 }

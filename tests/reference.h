@@ -56,8 +56,10 @@ struct inexact reference_matmul(const struct matmul_problem *p);
 /* w is [in][out]; bias and residual->value may be NULL. */
 /* Means, then inverse deviations. */
 struct inexact reference_moments(size_t rows, size_t cols, struct inexact x, float eps);
-struct inexact reference_rmsnorm(size_t rows, size_t cols, const float *x, size_t ld, const float *scale, float eps,
-                                 double *inverse, double *inverse_error);
+
+/* inverse receives the inverse roots, one for each row. */
+struct inexact reference_rmsnorm(size_t rows, size_t cols, struct inexact x, const float *scale, float eps,
+                                 struct inexact inverse);
 
 /* A mask's value for element (i, j): 0 and -inf for booleans; masks NULL: none. */
 struct score_mask {
@@ -86,6 +88,9 @@ struct inexact reference_positions(size_t first, size_t n, size_t cols, double b
 struct inexact reference_rotary_table(size_t n, const int32_t *positions, size_t dims,
                                       const heed_rotary_options *options, int quarter);
 
+/* Turns the head whose elements begin at `at`, as heed_rotary does by this row of the tables. */
+void reference_rotate(const heed_rotary_tables *tables, size_t row, struct inexact x, size_t at);
+
 /* Heads as a dense tensor [batch][heads][seq][dim]; offsets NULL: not ragged. Rows that a ragged
  * sequence lacks are zeros. */
 struct inexact inexact_heads(size_t batch, size_t heads, size_t seq, size_t dim, struct inexact data,
@@ -98,7 +103,7 @@ struct inexact reference_attention(const heed_attention_args *args, struct inexa
 /* From the float data of args. */
 struct inexact reference_attention_of(const heed_attention_args *args, struct inexact *map, struct inexact *log_sum);
 
-/* Weights of one encoder layer, unpacked, [in][out]. */
+/* Weights of one layer, unpacked, [in][out]. */
 struct layer_problem {
     size_t d_model, d_ff, n_heads, n_kv_heads, head_dim, value_dim;
     const float *query, *key, *value, *output, *up, *down;
@@ -107,16 +112,30 @@ struct layer_problem {
     heed_activation activation;
     heed_norm_order order;
     float eps;
+    heed_norm norm;
+    const float *query_norm, *key_norm; /* with RMSNorm */
+    float norm_eps;
+    heed_rotary_tables rotary;
+};
+
+/* What a decoder's layer has beside that: the attention and the first norm of another problem. */
+struct cross_problem {
+    const struct layer_problem *weights;
+    heed_mha_args args;
+    struct inexact memory;
 };
 
 /* args gives batch, sizes, offsets and masks; memory->value NULL: self-attention. */
 struct inexact reference_mha(const struct layer_problem *p, const heed_mha_args *args, struct inexact x,
                              struct inexact memory, struct inexact residual);
 struct inexact reference_ffn(const struct layer_problem *p, size_t m, struct inexact x, struct inexact residual);
-struct inexact reference_layer(const struct layer_problem *p, const heed_mha_args *args, size_t tokens,
-                               struct inexact x);
 
-/* Random weights of a layer, in buffers that release_all frees. */
+/* cross NULL: an encoder's layer. */
+struct inexact reference_layer(const struct layer_problem *p, const heed_mha_args *args,
+                               const struct cross_problem *cross, size_t tokens, struct inexact x);
+
+/* Random weights of a layer, and of a rotary with dims the tables, in buffers that release_all frees. */
+#define ROTARY_ROWS 64
 void random_layer(struct layer_problem *p);
 
 /* The same packed, in the structs that the library takes. They point into themselves: do not copy. */

@@ -1560,13 +1560,14 @@ static void test_mha(void)
         const heed_mha_weights *weights;
         const heed_mha_args *args;
         size_t offsets[3], lengths[2], sequences[2];
+        int32_t ids[6];
         heed_workspace memory, *workspace;
     } p;
     size_t bytes = 0;
 #define reset()                                                                                                        \
-    (p.w = model.layer.attention, p.a = good_mha(), p.weights = &p.w, p.args = &p.a, p.offsets[0] = 0,                 \
-     p.offsets[1] = 3, p.offsets[2] = 6, p.lengths[0] = 2, p.lengths[1] = 4, p.sequences[0] = 2, p.sequences[1] = 0,   \
-     p.workspace = NULL)
+    (memcpy(p.ids, (const int32_t[]){0, 2, 2, 1, 0, 1}, sizeof p.ids), p.w = model.layer.attention, p.a = good_mha(),  \
+     p.weights = &p.w, p.args = &p.a, p.offsets[0] = 0, p.offsets[1] = 3, p.offsets[2] = 6, p.lengths[0] = 2,          \
+     p.lengths[1] = 4, p.sequences[0] = 2, p.sequences[1] = 0, p.workspace = NULL)
 #define SELF (p.a.memory = NULL, p.a.map.data = NULL, p.a.mask.type = HEED_MASK_NONE)
 #define call() heed_mha(NULL, p.weights, p.args, p.workspace)
     begin("heed_mha refuses");
@@ -1716,6 +1717,58 @@ static void test_mha(void)
     WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.y = shifted(p.sequences, 0)));
     WRONG(HEED_ERR_OVERLAP, (CACHED, WITH(at(7), (size_t)1 << 20)));
     WRONG(HEED_ERR_WORKSPACE, (CACHED, WITH(memory, 64)));
+    end();
+
+    begin("heed_mha with rotary and norms of heads refuses");
+#define TURNED                                                                                                         \
+    (SELF, p.a.rotary = (heed_rotary_tables){HEED_ROTARY_HALVES, 4, at(10), at(11), 2, 3, 3}, p.w.query_norm = at(4),  \
+     p.w.key_norm = at(5))
+    GOOD(TURNED);
+    GOOD((TURNED, p.a.position_ids = p.ids));
+    GOOD((TURNED, p.a.offsets = p.offsets, p.a.rotary.dims = 2, p.a.rotary.pairs = HEED_ROTARY_INTERLEAVED));
+    GOOD((TURNED, p.a.rotary.dims = 0, p.a.rotary.cosine = p.a.rotary.sine = NULL, p.a.rotary.positions = 0));
+    GOOD((TURNED, p.a.rotary.dims = 0, p.a.memory = at(1)));
+    WRONG(HEED_ERR_VALUE, (TURNED, p.a.memory = at(1)));
+    WRONG(HEED_ERR_VALUE, p.w.norm_eps = -1.0f);
+    WRONG(HEED_ERR_VALUE, (TURNED, p.w.norm_eps = NAN));
+    WRONG(HEED_ERR_VALUE, (TURNED, p.w.norm_eps = INFINITY));
+    WRONG(HEED_ERR_ENUM, (TURNED, p.a.rotary.pairs = (heed_rotary_pairs)NOT_IN_ENUM));
+    WRONG(HEED_ERR_SHAPE, (TURNED, p.a.rotary.dims = 3));
+    WRONG(HEED_ERR_SHAPE, (TURNED, p.a.rotary.dims = 6));
+    WRONG(HEED_ERR_NULL, (TURNED, p.a.rotary.cosine = NULL));
+    WRONG(HEED_ERR_NULL, (TURNED, p.a.rotary.sine = NULL));
+    WRONG(HEED_ERR_STRIDE, (TURNED, p.a.rotary.ld_cosine = 1));
+    WRONG(HEED_ERR_STRIDE, (TURNED, p.a.rotary.ld_sine = 1));
+    WRONG(HEED_ERR_OVERFLOW, (TURNED, p.a.rotary.ld_cosine = SIZE_MAX / 4));
+    WRONG(HEED_ERR_OVERFLOW, (TURNED, p.a.rotary.ld_sine = SIZE_MAX / 4));
+    WRONG(HEED_ERR_ALIGNMENT, (TURNED, p.a.rotary.cosine = shifted(at(10), 1)));
+    WRONG(HEED_ERR_ALIGNMENT, (TURNED, p.a.rotary.sine = shifted(at(11), 1)));
+    WRONG(HEED_ERR_ALIGNMENT, (TURNED, p.a.position_ids = shifted(p.ids, 1)));
+    WRONG(HEED_ERR_ALIGNMENT, (TURNED, p.w.query_norm = shifted(at(4), 1)));
+    WRONG(HEED_ERR_ALIGNMENT, (TURNED, p.w.key_norm = shifted(at(5), 1)));
+    WRONG(HEED_ERR_INDEX, (TURNED, p.a.rotary.positions = 2));
+    WRONG(HEED_ERR_INDEX, (TURNED, p.a.position_ids = p.ids, p.a.rotary.positions = 2));
+    WRONG(HEED_ERR_INDEX, (TURNED, p.a.position_ids = p.ids, p.ids[5] = 3));
+    WRONG(HEED_ERR_INDEX, (TURNED, p.a.position_ids = p.ids, p.ids[0] = -1));
+    WRONG(HEED_ERR_OVERLAP, (TURNED, p.a.rotary.cosine = p.a.y - (2 * 2 + 1)));
+    WRONG(HEED_ERR_OVERLAP, (TURNED, p.a.rotary.sine = p.a.y - (2 * 3 + 1)));
+    WRONG(HEED_ERR_OVERLAP, (TURNED, p.w.query_norm = p.a.y - 3));
+    WRONG(HEED_ERR_OVERLAP, (TURNED, p.w.key_norm = p.a.y - 3));
+    WRONG(HEED_ERR_OVERLAP, (TURNED, p.a.position_ids = p.ids, p.a.y = shifted(&p.ids[5], 0)));
+    WRONG(HEED_ERR_OVERFLOW, (TURNED, p.a.batch = SIZE_MAX / 64));
+    reset();
+    TURNED;
+    size_t counted = 0, given = 0;
+    CHECK(heed_mha_workspace(NULL, &p.w, &p.a, &counted) == HEED_OK);
+    p.a.position_ids = p.ids;
+    CHECK(heed_mha_workspace(NULL, &p.w, &p.a, &given) == HEED_OK && counted == given + 64);
+    const heed_heads key = {at(0), 0, 4, 4}, value = {at(0), 0, 3, 3};
+    CHECK(heed_kv_cache_append(NULL, cache, p.sequences[1], 1, &key, &value) == HEED_OK);
+    pristine = arena;
+    WRONG(HEED_ERR_INDEX, (CACHED, TURNED));
+    GOOD((CACHED, TURNED, p.a.rotary.positions = 4));
+    GOOD((CACHED, TURNED, p.a.position_ids = p.ids));
+#undef TURNED
 #undef CACHED
 #undef reset
 #undef call
@@ -1732,18 +1785,20 @@ static void test_encoder(void)
         const heed_encoder_layer *given_layers;
         const heed_encoder_args *given;
         size_t n, offsets[3], lengths[2], sequences[2];
+        int32_t ids[6];
         heed_workspace memory, *workspace;
     } p;
     const heed_encoder_args defaults = HEED_ENCODER_ARGS_INIT;
+    const heed_rotary_tables turning = {HEED_ROTARY_HALVES, 4, at(8), at(9), 2, 3, 3};
     size_t bytes = 0;
 #define reset()                                                                                                        \
-    (p.w = p.second_w = model.layer.attention, p.f = p.second_f = model.layer.ffn, p.layers[0] = model.layer.layer,    \
-     p.layers[0].attention = &p.w, p.layers[0].ffn = &p.f, p.layers[1] = p.layers[2] = p.layers[0],                    \
-     p.layers[1].attention = &p.second_w, p.layers[1].ffn = &p.second_f, p.n = 2, p.given_layers = p.layers,           \
-     p.a = defaults, p.a.batch = 2, p.a.seq = 3, p.a.x = at(0), p.a.ldx = 9, p.a.y = at(1), p.a.ldy = 10,              \
-     p.a.final_scale = at(2), p.a.final_shift = at(3), p.a.mask = (heed_mask){at(4), HEED_MASK_ADDITIVE, 0, 0, 3},     \
-     p.given = &p.a, p.offsets[0] = 0, p.offsets[1] = 3, p.offsets[2] = 5, p.lengths[0] = 1, p.lengths[1] = 3,         \
-     p.sequences[0] = 2, p.sequences[1] = 0, p.workspace = NULL)
+    (memcpy(p.ids, (const int32_t[]){0, 2, 2, 1, 0, 1}, sizeof p.ids), p.w = p.second_w = model.layer.attention,       \
+     p.f = p.second_f = model.layer.ffn, p.layers[0] = model.layer.layer, p.layers[0].attention = &p.w,                \
+     p.layers[0].ffn = &p.f, p.layers[1] = p.layers[2] = p.layers[0], p.layers[1].attention = &p.second_w,             \
+     p.layers[1].ffn = &p.second_f, p.n = 2, p.given_layers = p.layers, p.a = defaults, p.a.batch = 2, p.a.seq = 3,    \
+     p.a.x = at(0), p.a.ldx = 9, p.a.y = at(1), p.a.ldy = 10, p.a.final_scale = at(2), p.a.final_shift = at(3),        \
+     p.a.mask = (heed_mask){at(4), HEED_MASK_ADDITIVE, 0, 0, 3}, p.given = &p.a, p.offsets[0] = 0, p.offsets[1] = 3,   \
+     p.offsets[2] = 5, p.lengths[0] = 1, p.lengths[1] = 3, p.sequences[0] = 2, p.sequences[1] = 0, p.workspace = NULL)
 #define call() heed_encoder(NULL, p.n, p.given_layers, p.given, p.workspace)
     float *scratch = buffer((size_t)1 << 16, 0);
     memset(scratch, 0, sizeof(float) << 16);
@@ -1776,6 +1831,18 @@ static void test_encoder(void)
         WRONG(HEED_ERR_STRUCT, p.layers[i].struct_size = 0);
         WRONG(HEED_ERR_SHAPE, p.layers[i].attention = &wider);
         GOOD(p.layers[i].eps = 0.0f);
+        WRONG(HEED_ERR_ENUM, p.layers[i].norm = (heed_norm)NOT_IN_ENUM);
+        WRONG(HEED_ERR_VALUE, (p.layers[i].norm = HEED_NORM_RMSNORM, p.layers[i].norm1_shift = at(5)));
+        WRONG(HEED_ERR_VALUE, (p.layers[i].norm = HEED_NORM_RMSNORM, p.layers[i].norm2_shift = at(5)));
+        GOOD((p.layers[i].norm = HEED_NORM_RMSNORM, p.layers[i].norm1_shift = p.layers[i].norm2_shift = NULL));
+        GOOD(p.layers[i].rotary = turning);
+        WRONG(HEED_ERR_INDEX, (p.layers[i].rotary = turning, p.layers[i].rotary.positions = 2));
+        WRONG(HEED_ERR_SHAPE, (p.layers[i].rotary = turning, p.layers[i].rotary.dims = 6));
+        WRONG(HEED_ERR_OVERLAP, (p.layers[i].rotary = turning, p.a.y = at(8)));
+        WRONG(HEED_ERR_OVERLAP, (p.layers[i].rotary = turning, p.a.y = at(9)));
+        GOOD((p.layers[i].rotary = turning, p.a.position_ids = p.ids));
+        WRONG(HEED_ERR_INDEX, (p.layers[i].rotary = turning, p.a.position_ids = p.ids, p.ids[5] = 3));
+        WRONG(HEED_ERR_ALIGNMENT, (p.layers[i].rotary = turning, p.a.position_ids = shifted(p.ids, 1)));
         WRONG(HEED_ERR_ENUM, p.layers[i].scale = (heed_scale)NOT_IN_ENUM);
         WRONG(HEED_ERR_VALUE, (p.layers[i].scale = HEED_SCALE_VALUE, p.layers[i].scale_value = NAN));
         WRONG(HEED_ERR_VALUE, p.layers[i].softcap = -1.0f);
@@ -1794,6 +1861,9 @@ static void test_encoder(void)
     GOOD((p.f.up = pair, p.f.gate_bias = at(5)));
     GOOD(
         (p.f.up = packed(D_MODEL, WIDE_FF, scratch), p.f.down = packed(WIDE_FF, D_MODEL, scratch), p.f.up_bias = NULL));
+    WRONG(HEED_ERR_ENUM, p.a.final_norm = (heed_norm)NOT_IN_ENUM);
+    WRONG(HEED_ERR_VALUE, p.a.final_norm = HEED_NORM_RMSNORM);
+    GOOD((p.a.final_norm = HEED_NORM_RMSNORM, p.a.final_shift = NULL));
     WRONG(HEED_ERR_VALUE, p.a.final_eps = NAN);
     WRONG(HEED_ERR_VALUE, p.a.final_eps = -1.0f);
     GOOD(p.a.final_eps = 0.0f);
@@ -1903,6 +1973,160 @@ static void test_encoder(void)
     WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.y = shifted(&p.sequences[1], 0)));
     WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.seq_kv = 5, p.a.y = at(4) + 2 * 3 + 4));
     WRONG(HEED_ERR_OVERLAP, (CACHED, p.n = 3, p.layers[2] = p.layers[0]));
+#undef CACHED
+#undef reset
+#undef call
+    end();
+}
+
+/* Of the tokens, and of what an encoder's layer has too, only one mistake each: test_encoder has them all. */
+static void test_decoder(void)
+{
+    static struct {
+        heed_encoder_layer self[2];
+        heed_decoder_layer layers[3];
+        heed_mha_weights cross[2];
+        heed_encoder_args tokens;
+        heed_decoder_args a;
+        const heed_decoder_layer *given_layers;
+        const heed_decoder_args *given;
+        size_t n, offsets[3], lengths[2], sequences[2];
+        heed_workspace memory, *workspace;
+    } p;
+    const heed_encoder_args no_tokens = HEED_ENCODER_ARGS_INIT;
+    const heed_decoder_args no_memory = HEED_DECODER_ARGS_INIT;
+    const heed_decoder_layer no_layer = HEED_DECODER_LAYER_INIT;
+    size_t bytes = 0;
+#define reset()                                                                                                        \
+    (p.self[0] = p.self[1] = model.layer.layer, p.cross[0] = p.cross[1] = model.layer.attention,                       \
+     p.layers[0] = p.layers[1] = no_layer, p.layers[0].self = &p.self[0], p.layers[1].self = &p.self[1],               \
+     p.layers[0].cross = &p.cross[0], p.layers[1].cross = &p.cross[1], p.layers[0].norm_scale = at(5),                 \
+     p.layers[1].norm_shift = at(5), p.layers[2] = p.layers[0], p.n = 2, p.given_layers = p.layers,                    \
+     p.tokens = no_tokens, p.tokens.batch = 2, p.tokens.seq = 3, p.tokens.causal = HEED_CAUSAL_TOP_LEFT,               \
+     p.tokens.x = at(0), p.tokens.ldx = 9, p.tokens.y = at(1), p.tokens.ldy = 10, p.a = no_memory,                     \
+     p.a.self = &p.tokens, p.a.memory = at(2), p.a.ld_memory = 11, p.a.memory_seq = 4,                                 \
+     p.a.memory_mask = (heed_mask){at(4), HEED_MASK_ADDITIVE, 0, 0, 4}, p.given = &p.a, p.offsets[0] = 0,              \
+     p.offsets[1] = 4, p.offsets[2] = 6, p.lengths[0] = 1, p.lengths[1] = 3, p.sequences[0] = 2, p.sequences[1] = 0,   \
+     p.workspace = NULL)
+#define call() heed_decoder(NULL, p.n, p.given_layers, p.given, p.workspace)
+    float *scratch = buffer((size_t)1 << 12, 0);
+    memset(scratch, 0, sizeof(float) << 12);
+    begin("heed_decoder refuses");
+    GOOD((void)0);
+    GOOD(p.a.memory_offsets = p.offsets);
+    GOOD(p.a.memory_lengths = p.lengths);
+    GOOD((p.a.memory_seq = 0, p.a.memory = NULL));
+    WRONG(HEED_ERR_SHAPE, p.n = 0);
+    WRONG(HEED_ERR_NULL, p.given_layers = NULL);
+    WRONG(HEED_ERR_NULL, p.given = NULL);
+    WRONG(HEED_ERR_NULL, p.a.self = NULL);
+    for (size_t i = 0; i < 2; i++) {
+        WRONG(HEED_ERR_NULL, p.layers[i].self = NULL);
+        WRONG(HEED_ERR_NULL, p.layers[i].cross = NULL);
+        WRONG(HEED_ERR_NULL, p.self[i].attention = NULL);
+        WRONG(HEED_ERR_NULL, p.self[i].ffn = NULL);
+        WRONG(HEED_ERR_STRUCT, p.self[i].struct_size = 0);
+        WRONG(HEED_ERR_STRUCT, p.layers[i].struct_size = 0);
+        WRONG(HEED_ERR_STRUCT, p.cross[i].struct_size = 0);
+        WRONG(HEED_ERR_VALUE, p.self[i].eps = NAN);
+        WRONG(HEED_ERR_VALUE, (p.self[i].norm = HEED_NORM_RMSNORM, p.self[i].norm1_shift = NULL,
+                               p.self[i].norm2_shift = NULL, p.layers[i].norm_shift = at(5)));
+        WRONG(HEED_ERR_ENUM, p.layers[i].scale = (heed_scale)NOT_IN_ENUM);
+        WRONG(HEED_ERR_VALUE, (p.layers[i].scale = HEED_SCALE_VALUE, p.layers[i].scale_value = NAN));
+        WRONG(HEED_ERR_SHAPE, p.cross[i].query = packed(D_MODEL + 1, 2 * 4, at(0)));
+        WRONG(HEED_ERR_SHAPE, p.cross[i].output = packed(2 * 3, D_MODEL + 1, at(0)));
+        WRONG(HEED_ERR_SHAPE, p.cross[i].n_heads = 4);
+        WRONG(HEED_ERR_ALIGNMENT, p.layers[i].norm_scale = shifted(at(5), 1));
+        WRONG(HEED_ERR_ALIGNMENT, p.layers[i].norm_shift = shifted(at(5), 1));
+        WRONG(HEED_ERR_ALIGNMENT, p.cross[i].key_bias = shifted(at(5), 1));
+        WRONG(HEED_ERR_OVERLAP, p.layers[i].norm_scale = p.tokens.y - (D_MODEL - 1));
+        WRONG(HEED_ERR_OVERLAP, p.layers[i].norm_shift = p.tokens.y - (D_MODEL - 1));
+        WRONG(HEED_ERR_OVERLAP, p.cross[i].value_bias = p.tokens.y - 2);
+    }
+    GOOD((p.cross[1].key = packed(D_MODEL - 1, 4, at(0)), p.cross[1].value = packed(D_MODEL - 1, 3, at(0))));
+    WRONG(HEED_ERR_STRIDE,
+          (p.cross[1].key = packed(D_MODEL + 4, 4, at(0)), p.cross[1].value = packed(D_MODEL + 4, 3, at(0))));
+    WRONG(HEED_ERR_NULL, p.tokens.x = NULL);
+    WRONG(HEED_ERR_NULL, p.a.memory = NULL);
+    WRONG(HEED_ERR_NULL, p.a.memory_mask.data = NULL);
+    WRONG(HEED_ERR_STRIDE, p.a.ld_memory = D_MODEL - 1);
+    WRONG(HEED_ERR_ALIGNMENT, p.a.memory = shifted(at(2), 1));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.memory_offsets = shifted(p.offsets, 2));
+    WRONG(HEED_ERR_ALIGNMENT, p.a.memory_lengths = shifted(p.lengths, 2));
+    WRONG(HEED_ERR_ENUM, p.a.memory_mask.type = (heed_mask_type)NOT_IN_ENUM);
+    WRONG(HEED_ERR_ENUM, p.tokens.causal = (heed_causal)NOT_IN_ENUM);
+    WRONG(HEED_ERR_ENUM, p.tokens.final_norm = (heed_norm)NOT_IN_ENUM);
+    WRONG(HEED_ERR_INDEX, (p.a.memory_offsets = p.offsets, p.offsets[0] = 1));
+    WRONG(HEED_ERR_INDEX, (p.a.memory_offsets = p.offsets, p.offsets[2] = 3));
+    WRONG(HEED_ERR_SHAPE, (p.a.memory_offsets = p.offsets, p.offsets[2] = 9));
+    WRONG(HEED_ERR_SHAPE, (p.a.memory_lengths = p.lengths, p.lengths[1] = 5));
+    WRONG(HEED_ERR_OVERLAP, p.tokens.y = at(0) + 1);
+    WRONG(HEED_ERR_OVERLAP, p.tokens.y = at(2));
+    WRONG(HEED_ERR_OVERLAP, p.tokens.y = at(2) + 7 * 11 + D_MODEL - 1);
+    WRONG(HEED_ERR_OVERLAP, p.tokens.y = at(4));
+    WRONG(HEED_ERR_OVERLAP, p.tokens.y = shifted(p.cross[0].output, 64));
+    WRONG(HEED_ERR_OVERLAP, (p.a.memory_offsets = p.offsets, p.tokens.y = shifted(&p.offsets[2], 0)));
+    WRONG(HEED_ERR_OVERLAP, (p.a.memory_lengths = p.lengths, p.tokens.y = shifted(&p.lengths[1], 0)));
+    GOOD((p.tokens.y = at(0), p.tokens.ldy = 9));
+    GOOD(p.a.memory = p.tokens.x);
+    WRONG(HEED_ERR_OVERFLOW, p.a.memory_seq = SIZE_MAX);
+    WRONG(HEED_ERR_OVERFLOW, p.a.memory_seq = SIZE_MAX / 64);
+    WRONG(HEED_ERR_OVERFLOW, p.a.ld_memory = SIZE_MAX / 4);
+    WRONG(HEED_ERR_OVERFLOW, p.tokens.batch = SIZE_MAX / 4);
+    WRONG_STRUCTS(p.a, p.given);
+    reset();
+    CHECK(heed_decoder_workspace(NULL, 2, p.layers, &p.a, &bytes) == HEED_OK && bytes > 0);
+    CHECK(heed_decoder_workspace(NULL, 2, p.layers, &p.a, NULL) == HEED_ERR_NULL);
+    CHECK(heed_decoder_workspace(NULL, 0, p.layers, &p.a, &bytes) == HEED_ERR_SHAPE);
+    CHECK(heed_decoder_workspace(NULL, 2, NULL, &p.a, &bytes) == HEED_ERR_NULL);
+    CHECK(heed_decoder_workspace(NULL, 2, p.layers, NULL, &bytes) == HEED_ERR_NULL);
+    float *memory = buffer(bytes / sizeof(float) + 16, 1);
+    GOOD(WITH(memory, bytes));
+    WRONG(HEED_ERR_WORKSPACE, WITH(memory, bytes - 1));
+    WRONG(HEED_ERR_ALIGNMENT, WITH(shifted(memory, 1), bytes));
+    static const size_t operands[] = {0, 1, 2, 4, 5};
+    for (size_t i = 0; i < COUNT(operands); i++)
+        WRONG(HEED_ERR_OVERLAP, WITH(at(operands[i]), bytes));
+    WRONG(HEED_OK, (p.tokens.batch = 0, p.tokens.x = p.tokens.y = NULL, p.a.memory = NULL));
+    end();
+
+    begin("heed_decoder with caches refuses");
+    heed_kv_cache *caches[] = {cache_in_arena(6, 3), cache_in_arena(8, 3), cache_in_arena(10, 3),
+                               make_cache(3, scratch, sizeof(float) << 12)};
+#define CACHED                                                                                                         \
+    (p.self[0].cache = caches[0], p.self[1].cache = caches[1], p.layers[0].memory_cache = caches[2],                   \
+     p.layers[1].memory_cache = caches[3], p.tokens.seq_kv = 3, p.a.memory_offsets = p.offsets,                        \
+     p.a.memory_sequences = p.sequences)
+#define EMPTY (heed_kv_cache_truncate(caches[3], 0, 0), heed_kv_cache_truncate(caches[3], 2, 0))
+    GOOD(CACHED);
+    EMPTY;
+    GOOD((CACHED, p.tokens.seq = 0, p.tokens.x = p.tokens.y = NULL));
+    EMPTY;
+    GOOD((CACHED, p.a.memory = NULL, p.a.memory_offsets = NULL));
+    GOOD((CACHED, p.a.memory = NULL, p.a.memory_offsets = NULL, p.sequences[1] = 2));
+    GOOD((p.self[0].cache = caches[0], p.self[1].cache = caches[1], p.tokens.seq_kv = 3));
+    GOOD((CACHED, p.self[0].cache = p.self[1].cache = NULL));
+    EMPTY;
+    WRONG(HEED_ERR_NULL, (CACHED, p.a.memory = NULL));
+    WRONG(HEED_ERR_NULL, (CACHED, p.a.memory_offsets = NULL));
+    for (size_t i = 0; i < 2; i++) {
+        WRONG(HEED_ERR_NULL, (CACHED, p.self[i].cache = NULL));
+        WRONG(HEED_ERR_NULL, (CACHED, p.layers[i].memory_cache = NULL));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.self[i].cache = caches[1 - i]));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.self[i].cache = caches[2]));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.self[i].cache = caches[3]));
+        WRONG(HEED_ERR_OVERLAP, (CACHED, p.layers[i].memory_cache = caches[3 - i]));
+    }
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.n = 3, p.layers[2] = p.layers[0]));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.sequences[1] = 2));
+    WRONG(HEED_ERR_INDEX, (CACHED, p.sequences[1] = 3));
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.a.memory_seq = 3));
+    WRONG(HEED_ERR_SHAPE, (CACHED, p.offsets[2] = p.a.memory_seq = 15));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.tokens.y = at(10)));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.memory = at(10)));
+    WRONG(HEED_ERR_OVERLAP, (CACHED, p.tokens.y = shifted(&p.sequences[1], 0)));
+    WRONG(HEED_ERR_ALIGNMENT, (CACHED, p.a.memory_sequences = shifted(p.sequences, 2)));
+#undef EMPTY
 #undef CACHED
 #undef reset
 #undef call
@@ -2426,6 +2650,7 @@ int main(void)
     test_ffn();
     test_mha();
     test_encoder();
+    test_decoder();
     test_context();
     test_allocation();
     test_huge_batches();

@@ -17,19 +17,22 @@ static float slopes[HEADS], sinks[HEADS];
 
 static heed_context *context;
 
-/* What a case adds to plain causal attention. */
+/* What a case adds to plain causal attention; rotary for what has projections. */
 struct shaping {
     const char *name;
     size_t window_left;
     float softcap;
-    int slopes, sinks;
+    int slopes, sinks, rotary;
 };
 
 static const struct shaping shapings[] = {
-    {"plain", HEED_UNBOUNDED, 0.0f, 0, 0},
-    {"window", 300, 0.0f, 0, 0},
-    {"all", 290, 8.0f, 1, 1},
+    {"plain", HEED_UNBOUNDED, 0.0f, 0, 0, 0},
+    {"window", 300, 0.0f, 0, 0, 1},
+    {"all", 290, 8.0f, 1, 1, 1},
 };
+
+static float cosines[MOST_KEYS * DIM / 2], sines[MOST_KEYS * DIM / 2];
+static const heed_rotary_tables rotary = {HEED_ROTARY_HALVES, DIM - 1, cosines, sines, DIM / 2, DIM / 2, MOST_KEYS};
 
 static heed_heads head_major(const float *data, size_t rows, size_t dim)
 {
@@ -58,6 +61,8 @@ static void fill(void)
     seed(300);
     fill_uniform(slopes, HEADS, -0.1f, 0.2f);
     fill_uniform(sinks, HEADS, -1.0f, 3.0f);
+    fill_uniform(cosines, MOST_KEYS * DIM / 2, -1.0f, 1.0f);
+    fill_uniform(sines, MOST_KEYS * DIM / 2, -1.0f, 1.0f);
     for (size_t s = 0; s < SEQUENCES; s++) {
         fill_uniform(keys[s], KV_HEADS * MOST_KEYS * DIM, -1.5f, 1.5f);
         fill_uniform(values[s], KV_HEADS * MOST_KEYS * VALUES, -1.0f, 1.0f);
@@ -266,6 +271,8 @@ static heed_mha_weights random_mha(void)
     w.key = random_weights(MODEL, KV_HEADS * DIM, &w.key_bias);
     w.value = random_weights(MODEL, KV_HEADS * VALUES, &w.value_bias);
     w.output = random_weights(HEADS * VALUES, MODEL, &w.output_bias);
+    w.query_norm = w.query_bias;
+    w.key_norm = w.key_bias;
     for (size_t s = 0; s < SEQUENCES; s++)
         fill_uniform(tokens[s], MOST_KEYS * MODEL, -1.0f, 1.0f);
     return w;
@@ -281,6 +288,8 @@ static heed_mha_args common_mha(const struct shaping *shaping)
     a.window_left = shaping->window_left;
     a.softcap = shaping->softcap;
     a.slopes = shaping->slopes ? slopes : NULL;
+    if (shaping->rotary)
+        a.rotary = rotary;
     a.sinks = shaping->sinks ? sinks : NULL;
     return a;
 }
@@ -408,16 +417,17 @@ static void make_stack(const heed_mha_weights w[LAYERS], heed_ffn_weights f[LAYE
         stack[i].ffn = &f[i];
         stack[i].order = HEED_NORM_PRE;
     }
+    stack[0].norm = HEED_NORM_RMSNORM;
+    stack[0].rotary = rotary;
     stack[0].window_left = 7;
     stack[1].sinks = sinks;
 }
 
-/* n tokens of every sequence from `first` on, all of equal length; exact workspaces. */
-static void run_stack(const heed_encoder_layer stack[LAYERS], const size_t *order, size_t first, size_t n, float *y)
+/* n tokens of every sequence from `first` on, all of equal length. */
+static heed_encoder_args stack_args(const size_t *order, size_t first, size_t n, float *y)
 {
     heed_encoder_args a = HEED_ENCODER_ARGS_INIT;
     float *x = guarded(SEQUENCES * n * MODEL, 1);
-    size_t bytes = 0;
     for (size_t s = 0; s < SEQUENCES; s++)
         memcpy(x + s * n * MODEL, tokens[s] + first * MODEL, n * MODEL * sizeof *x);
     a.batch = SEQUENCES;
@@ -428,38 +438,118 @@ static void run_stack(const heed_encoder_layer stack[LAYERS], const size_t *orde
     a.ldx = a.ldy = MODEL;
     a.seq_kv = STACK_TOKENS;
     a.cache_sequences = order;
-    CHECK(heed_encoder_workspace(context, LAYERS, stack, &a, &bytes) == HEED_OK);
+    return a;
+}
+
+/* With an exact workspace. */
+static void run_stack(const heed_encoder_layer stack[LAYERS], const heed_encoder_args *a)
+{
+    size_t bytes = 0;
+    CHECK(heed_encoder_workspace(context, LAYERS, stack, a, &bytes) == HEED_OK);
     const heed_workspace workspace = {guarded(bytes / sizeof(float), 1), bytes};
-    CHECK(heed_encoder(context, LAYERS, stack, &a, &workspace) == HEED_OK);
+    CHECK(heed_encoder(context, LAYERS, stack, a, &workspace) == HEED_OK);
+}
+
+static const size_t stack_order[SEQUENCES] = {2, 0, 1}, stack_pieces[] = {1, 1, 15, 2, 21};
+enum { PIECES = sizeof stack_pieces / sizeof *stack_pieces };
+
+static void check_piece(const float *whole, size_t held, size_t piece, const float *y)
+{
+    for (size_t s = 0; s < SEQUENCES; s++)
+        check_same(piece, MODEL, y + s * piece * MODEL, MODEL, whole + (s * STACK_TOKENS + held) * MODEL, MODEL,
+                   "stack by pieces");
 }
 
 static void check_stack(size_t page_keys)
 {
-    static const size_t order[SEQUENCES] = {2, 0, 1}, pieces[] = {1, 1, 15, 2, 21};
     const heed_mha_weights w[LAYERS] = {random_mha(), random_mha()};
     heed_ffn_weights f[LAYERS];
     heed_encoder_layer stack[LAYERS];
     float *whole = guarded(SEQUENCES * STACK_TOKENS * MODEL, 1);
     make_stack(w, f, stack);
-    run_stack(stack, NULL, 0, STACK_TOKENS, whole);
+    heed_encoder_args a = stack_args(NULL, 0, STACK_TOKENS, whole);
+    run_stack(stack, &a);
     for (size_t i = 0; i < LAYERS; i++)
         stack[i].cache = make_filled_pages(page_keys);
     size_t held = 0;
-    for (size_t p = 0; p < sizeof pieces / sizeof *pieces; held += pieces[p++]) {
-        float *y = guarded(SEQUENCES * pieces[p] * MODEL, 1);
-        run_stack(stack, order, held, pieces[p], y);
-        for (size_t s = 0; s < SEQUENCES; s++)
-            check_same(pieces[p], MODEL, y + s * pieces[p] * MODEL, MODEL, whole + (s * STACK_TOKENS + held) * MODEL,
-                       MODEL, "stack by pieces");
+    for (size_t p = 0; p < PIECES; held += stack_pieces[p++]) {
+        float *y = guarded(SEQUENCES * stack_pieces[p] * MODEL, 1);
+        a = stack_args(stack_order, held, stack_pieces[p], y);
+        run_stack(stack, &a);
+        check_piece(whole, held, stack_pieces[p], y);
     }
     CHECK(held == STACK_TOKENS);
+}
+
+/* ---- a decoder over caches of tokens and of memory ---- */
+
+static void run_decoder(const heed_decoder_layer layers[LAYERS], const heed_decoder_args *a)
+{
+    size_t bytes = 0;
+    CHECK(heed_decoder_workspace(context, LAYERS, layers, a, &bytes) == HEED_OK);
+    const heed_workspace workspace = {guarded(bytes / sizeof(float), 1), bytes};
+    CHECK(heed_decoder(context, LAYERS, layers, a, &workspace) == HEED_OK);
+}
+
+/* Gives the caches a memory of their own for each sequence, or one for all in the cache's sequence 1. */
+static void append_memory(const heed_decoder_layer layers[LAYERS], const float *memory, int shared)
+{
+    static const size_t offsets[SEQUENCES + 1] = {0, MEMORY_ROWS, 2 * MEMORY_ROWS, 3 * MEMORY_ROWS}, second = 1;
+    heed_encoder_args none = HEED_ENCODER_ARGS_INIT;
+    heed_decoder_args a = HEED_DECODER_ARGS_INIT;
+    none.batch = shared ? 1 : SEQUENCES;
+    a.self = &none;
+    a.memory = memory;
+    a.ld_memory = MODEL;
+    a.memory_seq = MEMORY_ROWS;
+    a.memory_offsets = offsets;
+    a.memory_sequences = shared ? &second : NULL;
+    run_decoder(layers, &a);
+}
+
+static void check_decoder(size_t page_keys, int shared)
+{
+    static const size_t second_for_all[SEQUENCES] = {1, 1, 1};
+    const heed_mha_weights w[LAYERS] = {random_mha(), random_mha()}, cross = random_mha();
+    heed_ffn_weights f[LAYERS];
+    heed_encoder_layer stack[LAYERS];
+    heed_decoder_layer layers[LAYERS];
+    float *whole = guarded(SEQUENCES * STACK_TOKENS * MODEL, 1), *memory = guarded(SEQUENCES * MEMORY_ROWS * MODEL, 1);
+    make_stack(w, f, stack);
+    for (size_t s = 0; s < SEQUENCES; s++)
+        memcpy(memory + s * MEMORY_ROWS * MODEL, tokens[shared ? 0 : s], MEMORY_ROWS * MODEL * sizeof *memory);
+    for (size_t i = 0; i < LAYERS; i++) {
+        layers[i] = (heed_decoder_layer)HEED_DECODER_LAYER_INIT;
+        layers[i].self = &stack[i];
+        layers[i].cross = &cross;
+    }
+    heed_decoder_args a = HEED_DECODER_ARGS_INIT;
+    heed_encoder_args self = stack_args(NULL, 0, STACK_TOKENS, whole);
+    a.self = &self;
+    a.memory = memory;
+    a.ld_memory = MODEL;
+    a.memory_seq = MEMORY_ROWS;
+    run_decoder(layers, &a);
+    for (size_t i = 0; i < LAYERS; i++) {
+        stack[i].cache = make_filled_pages(page_keys);
+        layers[i].memory_cache = make_filled_pages(page_keys);
+    }
+    append_memory(layers, memory, shared);
+    a.memory = NULL;
+    a.memory_sequences = shared ? second_for_all : NULL;
+    for (size_t p = 0, held = 0; p < PIECES; held += stack_pieces[p++]) {
+        float *y = guarded(SEQUENCES * stack_pieces[p] * MODEL, 1);
+        self = stack_args(stack_order, held, stack_pieces[p], y);
+        run_decoder(layers, &a);
+        check_piece(whole, held, stack_pieces[p], y);
+    }
 }
 
 static void test_layers(const struct heed_kernels *table)
 {
     static const size_t page_sizes[] = {0, 16, 272};
     for (size_t threads = 1; threads <= (quick() ? 1 : 3); threads += 2) {
-        begin("%s: layers over caches have the bits of a whole call, %zu threads", table->name, threads);
+        begin("%s: layers and decoders over caches have the bits of a whole call, %zu threads", table->name, threads);
         context = context_on(table, threads);
         fill();
         heed_mha_weights w = random_mha();
@@ -472,6 +562,8 @@ static void test_layers(const struct heed_kernels *table)
         check_cached_memory(&w, 16, 0);
         check_stack(0);
         check_stack(16);
+        check_decoder(0, 0);
+        check_decoder(16, 1);
         heed_context_destroy(context);
         context = NULL;
         end();

@@ -547,6 +547,19 @@ static const heed_weights *random_weights(size_t in, size_t out)
     return packed(in, out, random_floats(in * out, -0.3f, 0.3f));
 }
 
+static heed_mha_weights random_mha(size_t n_kv_heads)
+{
+    heed_mha_weights w = HEED_MHA_WEIGHTS_INIT;
+    w.n_heads = HEADS;
+    w.n_kv_heads = n_kv_heads;
+    w.head_dim = w.value_dim = D_MODEL / HEADS;
+    w.query = random_weights(D_MODEL, D_MODEL);
+    w.key = random_weights(D_MODEL, n_kv_heads * w.head_dim);
+    w.value = random_weights(D_MODEL, n_kv_heads * w.value_dim);
+    w.output = random_weights(D_MODEL, D_MODEL);
+    return w;
+}
+
 static uint64_t golden_encoder(const struct heed_kernels *t)
 {
     static const size_t offsets[] = {0, 7, 7, 300, 330};
@@ -562,17 +575,9 @@ static uint64_t golden_encoder(const struct heed_kernels *t)
     const float *positions = random_floats(TOKENS * D_MODEL, -0.5f, 0.5f);
     const heed_embedding_table tables[] = {{words, VOCABULARY, D_MODEL, ids, 0}, {positions, TOKENS, D_MODEL, NULL, 0}};
     for (int i = 0; i < 2; i++) {
-        const heed_mha_weights no_mha = HEED_MHA_WEIGHTS_INIT;
         const heed_ffn_weights no_ffn = HEED_FFN_WEIGHTS_INIT;
         const heed_encoder_layer no_layer = HEED_ENCODER_LAYER_INIT;
-        mha[i] = no_mha;
-        mha[i].n_heads = HEADS;
-        mha[i].n_kv_heads = i == 0 ? HEADS : HEADS / 2;
-        mha[i].head_dim = mha[i].value_dim = D_MODEL / HEADS;
-        mha[i].query = random_weights(D_MODEL, D_MODEL);
-        mha[i].key = random_weights(D_MODEL, mha[i].n_kv_heads * mha[i].head_dim);
-        mha[i].value = random_weights(D_MODEL, mha[i].n_kv_heads * mha[i].head_dim);
-        mha[i].output = random_weights(D_MODEL, D_MODEL);
+        mha[i] = random_mha(i == 0 ? HEADS : HEADS / 2);
         mha[i].query_bias = random_floats(D_MODEL, -0.1f, 0.1f);
         ffn[i] = no_ffn;
         ffn[i].up = random_weights(D_MODEL, D_FF);
@@ -596,6 +601,93 @@ static uint64_t golden_encoder(const struct heed_kernels *t)
     CHECK(heed_pool(context, HEED_POOLING_MEAN, 4, offsets, D_MODEL, x, D_MODEL, pooled, D_MODEL) == HEED_OK);
     heed_context_destroy(context);
     return hash_floats(hash_of(TOKENS * D_MODEL, x), 4 * D_MODEL, pooled);
+}
+
+enum { SEQ = 60, MEMORY = 300, BATCH = 2, KV_HEADS = HEADS / 2, HALF = D_MODEL / HEADS / 2 };
+
+static heed_kv_cache *empty_cache(void)
+{
+    heed_kv_cache_options options = HEED_KV_CACHE_OPTIONS_INIT;
+    heed_kv_cache *cache = NULL;
+    size_t bytes = 0;
+    options.batch = BATCH;
+    options.n_kv_heads = KV_HEADS;
+    options.head_dim = options.value_dim = D_MODEL / HEADS;
+    options.capacity = MEMORY;
+    CHECK(heed_kv_cache_bytes(&options, &bytes) == HEED_OK);
+    CHECK(heed_kv_cache_create(&options, buffer(bytes / sizeof(float) + 1, 0), bytes, &cache) == HEED_OK);
+    return cache;
+}
+
+static heed_encoder_layer random_self(const heed_mha_weights *attention, const heed_ffn_weights *ffn)
+{
+    heed_encoder_layer layer = HEED_ENCODER_LAYER_INIT;
+    layer.attention = attention;
+    layer.ffn = ffn;
+    layer.norm1_scale = random_floats(D_MODEL, 0.5f, 1.5f);
+    layer.order = HEED_NORM_PRE;
+    layer.norm = HEED_NORM_RMSNORM;
+    layer.cache = empty_cache();
+    return layer;
+}
+
+/* Most tokens at once and then one by one, the memory with the first of them. */
+static void decode(const heed_context *context, const heed_decoder_layer layers[2], float *x)
+{
+    static const size_t memory_offsets[BATCH + 1] = {0, MEMORY, MEMORY + 17};
+    heed_encoder_args tokens = HEED_ENCODER_ARGS_INIT;
+    heed_decoder_args args = HEED_DECODER_ARGS_INIT;
+    tokens.batch = BATCH;
+    tokens.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+    tokens.seq_kv = SEQ;
+    tokens.ldx = tokens.ldy = D_MODEL;
+    tokens.final_norm = HEED_NORM_RMSNORM;
+    tokens.final_scale = layers[0].norm_scale;
+    args.self = &tokens;
+    args.memory = random_floats((MEMORY + 17) * D_MODEL, -1.0f, 1.0f);
+    args.ld_memory = D_MODEL;
+    args.memory_seq = MEMORY;
+    args.memory_offsets = memory_offsets;
+    tokens.seq = SEQ - 2;
+    for (size_t done = 0; done < SEQ; done += tokens.seq, tokens.seq = 1) {
+        tokens.x = tokens.y = x + BATCH * done * D_MODEL;
+        CHECK(heed_decoder(context, 2, layers, &args, NULL) == HEED_OK);
+        args.memory = NULL;
+        args.memory_offsets = NULL;
+    }
+}
+
+/* Two layers as Llama and Qwen have them, and with a memory. */
+static uint64_t golden_decoder(const struct heed_kernels *t)
+{
+    float cosine[SEQ * HALF], sine[SEQ * HALF], *x = random_floats(BATCH * SEQ * D_MODEL, -1.0f, 1.0f);
+    heed_context *context = context_on(t, 2);
+    heed_ffn_weights ffn = HEED_FFN_WEIGHTS_INIT;
+    const float *gate = random_floats(D_MODEL * D_FF, -0.3f, 0.3f), *up = random_floats(D_MODEL * D_FF, -0.3f, 0.3f);
+    ffn.up = packed_pair(D_MODEL, D_FF, gate, up);
+    ffn.down = random_weights(D_FF, D_MODEL);
+    ffn.activation = HEED_ACTIVATION_SILU;
+    CHECK(heed_rotary_table(context, SEQ, NULL, 0, 2 * HALF, NULL, cosine, HALF, sine, HALF) == HEED_OK);
+    heed_mha_weights mha[2];
+    heed_encoder_layer self[2];
+    heed_decoder_layer layers[2];
+    for (int i = 0; i < 2; i++) {
+        const heed_decoder_layer no_layer = HEED_DECODER_LAYER_INIT;
+        const heed_rotary_pairs pairs = i == 0 ? HEED_ROTARY_HALVES : HEED_ROTARY_INTERLEAVED;
+        mha[i] = random_mha(KV_HEADS);
+        mha[i].query_norm = random_floats(2 * HALF, 0.5f, 1.5f);
+        mha[i].key_norm = random_floats(2 * HALF, 0.5f, 1.5f);
+        self[i] = random_self(&mha[i], &ffn);
+        self[i].rotary = (heed_rotary_tables){pairs, 2 * HALF, cosine, sine, HALF, HALF, SEQ};
+        layers[i] = no_layer;
+        layers[i].self = &self[i];
+        layers[i].cross = &mha[1 - i];
+        layers[i].norm_scale = random_floats(D_MODEL, 0.5f, 1.5f);
+        layers[i].memory_cache = empty_cache();
+    }
+    decode(context, layers, x);
+    heed_context_destroy(context);
+    return hash_of(BATCH * SEQ * D_MODEL, x);
 }
 
 /* ---- the hashes ---- */
@@ -628,6 +720,7 @@ static const struct golden {
     GOLDEN(13, vexp2, 0x702e1e9b3ece2008, 0x3526a87277393838),
     GOLDEN(14, positions, 0xfd3c9c477cc70acc, 0xfd3c9c477cc70acc),
     GOLDEN(15, encoder, 0x8c7125284ff8f87b, 0x033c337cfd887c0d),
+    GOLDEN(124, decoder, 0xa6f13e18f8c962b5, 0x19e58281a3277ca7),
     GOLDEN(102, activate_gated, 0xc3f37adf7f790878, 0xed31c62ad1c6f162),
     GOLDEN(106, rmsnorm, 0x322e07a3443d3d78, 0x565987c2f112cc58),
     GOLDEN(104, layernorm_moments, 0xd9316321c6833458, 0x5eb41d81d6cc7ee4),

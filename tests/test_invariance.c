@@ -414,6 +414,7 @@ enum { D_MODEL = 48, N_HEADS = 3, HEAD_DIM = 16 };
 static struct {
     heed_causal causal;
     heed_norm_order order;
+    heed_norm norm; /* RMSNorm: norms of heads and rotary too */
 } layer_options;
 
 static void make_layer(struct layer_problem *p, uint64_t salt)
@@ -426,7 +427,10 @@ static void make_layer(struct layer_problem *p, uint64_t salt)
                                 .value_dim = HEAD_DIM,
                                 .activation = HEED_ACTIVATION_GELU_ERF,
                                 .order = layer_options.order,
-                                .eps = 1e-12f};
+                                .eps = 1e-12f,
+                                .norm = layer_options.norm,
+                                .norm_eps = 1e-6f};
+    p->rotary.dims = p->norm == HEED_NORM_RMSNORM ? HEAD_DIM : 0;
     seed(salt);
     random_layer(p);
 }
@@ -476,6 +480,45 @@ static void run_pre_norm_causal(const struct setting *s, float *out)
     layer_options.order = HEED_NORM_PRE;
     layer_options.causal = HEED_CAUSAL_TOP_LEFT;
     run_encoder(s, out);
+}
+
+/* As Llama and Qwen have them, but with attention to a memory of equal length for all. */
+static void run_decoder(const struct setting *s, float *out)
+{
+    enum { MEMORY_ROWS = 50 };
+    struct layer_problem problem, cross;
+    struct packed_layer layer, other;
+    size_t cut[SEQUENCES + 1], rows = cut_offsets(s, cut), ld = D_MODEL + s->gap;
+    layer_options.order = HEED_NORM_PRE;
+    layer_options.norm = HEED_NORM_RMSNORM;
+    make_layer(&problem, 44);
+    make_layer(&cross, 45);
+    layer_options.norm = HEED_NORM_LAYERNORM;
+    pack_layer(&layer, &problem);
+    pack_layer(&other, &cross);
+    float *x = matrix(s, LAYER_ROWS, D_MODEL, 46), *memory = matrix(s, SEQUENCES * MEMORY_ROWS, D_MODEL, 47);
+    heed_encoder_args self = HEED_ENCODER_ARGS_INIT;
+    heed_decoder_args args = HEED_DECODER_ARGS_INIT;
+    heed_decoder_layer stack[2] = {HEED_DECODER_LAYER_INIT, HEED_DECODER_LAYER_INIT};
+    for (size_t i = 0; i < 2; i++) {
+        stack[i].self = i == 0 ? &layer.layer : &other.layer;
+        stack[i].cross = i == 0 ? &other.attention : &layer.attention;
+        stack[i].norm_scale = problem.norm2_scale;
+    }
+    self.batch = s->units;
+    self.seq = LONGEST;
+    self.offsets = cut;
+    self.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+    self.x = self.y = x + offsets[s->first] * ld;
+    self.ldx = self.ldy = ld;
+    self.final_norm = HEED_NORM_RMSNORM;
+    self.final_scale = problem.norm1_scale;
+    args.self = &self;
+    args.memory = memory + s->first * MEMORY_ROWS * ld;
+    args.ld_memory = ld;
+    args.memory_seq = MEMORY_ROWS;
+    ok(heed_decoder(s->context, 2, stack, &args, NULL), "decoder");
+    copy_out(s, rows, D_MODEL, self.y, out);
 }
 
 static void run_cross_attention(const struct setting *s, float *out)
@@ -620,6 +663,7 @@ static const struct invariant {
     {"cross-attention", run_cross_attention, SEQUENCES, D_MODEL, offsets},
     {"encoder, post-norm", run_post_norm, SEQUENCES, D_MODEL, offsets},
     {"encoder, pre-norm, causal", run_pre_norm_causal, SEQUENCES, D_MODEL, offsets},
+    {"decoder with rotary", run_decoder, SEQUENCES, D_MODEL, offsets},
 };
 
 enum { MOST_OUT = ATTENTION_BATCH * QUERIES * KEYS };
@@ -1018,17 +1062,23 @@ static void test_padding(const struct heed_kernels *table, const heed_context *c
 
 /* ---- layers have the bits of the operators that they are made of ---- */
 
-static float *project(const heed_context *context, const float *x, const heed_weights *w, const float *bias,
-                      heed_activation activation, const float *residual)
+static float *project_rows(const heed_context *context, size_t rows, const float *x, const heed_weights *w,
+                           const float *bias, heed_activation activation, const float *residual)
 {
     heed_linear_options options = HEED_LINEAR_OPTIONS_INIT;
-    float *y = buffer(LAYER_ROWS * heed_weights_out(w), 1);
+    float *y = buffer(rows * heed_weights_out(w), 1);
     options.bias = bias;
     options.activation = activation;
     options.residual = residual;
     options.ld_residual = heed_weights_out(w);
-    ok(heed_linear(context, LAYER_ROWS, x, heed_weights_in(w), w, &options, y, heed_weights_out(w)), "linear");
+    ok(heed_linear(context, rows, x, heed_weights_in(w), w, &options, y, heed_weights_out(w)), "linear");
     return y;
+}
+
+static float *project(const heed_context *context, const float *x, const heed_weights *w, const float *bias,
+                      heed_activation activation, const float *residual)
+{
+    return project_rows(context, LAYER_ROWS, x, w, bias, activation, residual);
 }
 
 /* A gated feed-forward layer against two projections and the elementwise gate. */
@@ -1056,24 +1106,74 @@ static void test_gated(const heed_context *context, const float *x)
     check_same(LAYER_ROWS, D_MODEL, y, D_MODEL, want, D_MODEL, "gated ffn by parts");
 }
 
-static float *attend_by_parts(const heed_context *context, const heed_encoder_layer *l, heed_causal causal,
-                              const float *x, const float *residual)
+/* Positions of packed tokens, counted in each sequence. */
+static void count_positions(int32_t positions[LAYER_ROWS])
 {
-    const heed_mha_weights *w = l->attention;
-    const float *q = project(context, x, w->query, w->query_bias, HEED_ACTIVATION_NONE, NULL);
-    const float *k = project(context, x, w->key, w->key_bias, HEED_ACTIVATION_NONE, NULL);
-    const float *v = project(context, x, w->value, w->value_bias, HEED_ACTIVATION_NONE, NULL);
+    for (size_t b = 0; b < SEQUENCES; b++)
+        for (size_t i = offsets[b]; i < offsets[b + 1]; i++)
+            positions[i] = (int32_t)(i - offsets[b]);
+}
+
+/* Projected heads with their norm and rotary, where they have them. */
+static float *project_heads(const heed_context *context, size_t rows, const float *x, const heed_weights *w,
+                            const float *bias, const float *norm, float eps, const heed_rotary_tables *rotary)
+{
+    float *heads = project_rows(context, rows, x, w, bias, HEED_ACTIVATION_NONE, NULL);
+    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+    options.scale = norm;
+    options.eps = eps;
+    if (norm)
+        ok(heed_rmsnorm(context, rows * N_HEADS, HEAD_DIM, heads, HEAD_DIM, &options, heads, HEAD_DIM), "head norm");
+    int32_t positions[LAYER_ROWS];
+    count_positions(positions);
+    heed_rotary_args turn = HEED_ROTARY_ARGS_INIT;
+    turn.tables = *rotary;
+    turn.batch = 1;
+    turn.seq = rows;
+    turn.n_heads = N_HEADS;
+    turn.head_dim = HEAD_DIM;
+    turn.ids = positions;
+    turn.src = (heed_heads){heads, 0, HEAD_DIM, D_MODEL};
+    turn.dst = (heed_heads_out){heads, 0, HEAD_DIM, D_MODEL};
+    if (rotary->dims > 0)
+        ok(heed_rotary(context, &turn), "rotary");
+    return heads;
+}
+
+/* Where keys and values come from. */
+struct source {
+    const float *rows;
+    size_t n, longest;
+    const size_t *offsets;
+};
+
+static float *attend_by_parts(const heed_context *context, const heed_mha_weights *w, heed_attention_args a,
+                              const heed_rotary_tables *rotary, const float *x, struct source from,
+                              const float *residual)
+{
+    const float *q = project_heads(context, LAYER_ROWS, x, w->query, w->query_bias, w->query_norm, w->norm_eps, rotary);
+    const float *k = project_heads(context, from.n, from.rows, w->key, w->key_bias, w->key_norm, w->norm_eps, rotary);
+    const float *v = project_rows(context, from.n, from.rows, w->value, w->value_bias, HEED_ACTIVATION_NONE, NULL);
     float *out = buffer(LAYER_ROWS * D_MODEL, 2);
-    heed_attention_args a = HEED_ATTENTION_ARGS_INIT;
     a.batch = SEQUENCES;
     a.n_heads = a.n_kv_heads = N_HEADS;
-    a.seq_q = a.seq_kv = LONGEST;
+    a.seq_q = LONGEST;
+    a.seq_kv = from.longest;
     a.head_dim = a.value_dim = HEAD_DIM;
     a.q = (heed_heads){q, 0, HEAD_DIM, D_MODEL};
     a.k = (heed_heads){k, 0, HEAD_DIM, D_MODEL};
     a.v = (heed_heads){v, 0, HEAD_DIM, D_MODEL};
     a.out = (heed_heads_out){out, 0, HEAD_DIM, D_MODEL};
-    a.q_offsets = a.kv_offsets = offsets;
+    a.q_offsets = offsets;
+    a.kv_offsets = from.offsets;
+    ok(heed_attention(context, &a, NULL), "attention");
+    return project(context, out, w->output, w->output_bias, HEED_ACTIVATION_NONE, residual);
+}
+
+static float *self_by_parts(const heed_context *context, const heed_encoder_layer *l, heed_causal causal,
+                            const float *x, const float *residual)
+{
+    heed_attention_args a = HEED_ATTENTION_ARGS_INIT;
     a.causal = causal;
     a.scale = l->scale;
     a.scale_value = l->scale_value;
@@ -1082,8 +1182,18 @@ static float *attend_by_parts(const heed_context *context, const heed_encoder_la
     a.softcap = l->softcap;
     a.slopes = l->slopes;
     a.sinks = l->sinks;
-    ok(heed_attention(context, &a, NULL), "attention");
-    return project(context, out, w->output, w->output_bias, HEED_ACTIVATION_NONE, residual);
+    const struct source tokens = {x, LAYER_ROWS, LONGEST, offsets};
+    return attend_by_parts(context, l->attention, a, &l->rotary, x, tokens, residual);
+}
+
+static float *cross_by_parts(const heed_context *context, const heed_decoder_layer *l, struct source memory,
+                             const float *x, const float *residual)
+{
+    static const heed_rotary_tables none;
+    heed_attention_args a = HEED_ATTENTION_ARGS_INIT;
+    a.scale = l->scale;
+    a.scale_value = l->scale_value;
+    return attend_by_parts(context, l->cross, a, &none, x, memory, residual);
 }
 
 static float *feed_forward_by_parts(const heed_context *context, const heed_ffn_weights *w, const float *x,
@@ -1093,31 +1203,44 @@ static float *feed_forward_by_parts(const heed_context *context, const heed_ffn_
     return project(context, hidden, w->down, w->down_bias, HEED_ACTIVATION_NONE, residual);
 }
 
-static float *normalize(const heed_context *context, const float *x, const float *scale, const float *shift, float eps)
+static float *normalize(const heed_context *context, heed_norm norm, const float *x, const float *scale,
+                        const float *shift, float eps)
 {
-    heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
+    heed_layernorm_options layer = HEED_LAYERNORM_OPTIONS_INIT;
+    heed_rmsnorm_options rms = HEED_RMSNORM_OPTIONS_INIT;
     float *y = buffer(LAYER_ROWS * D_MODEL, 3);
-    options.scale = scale;
-    options.shift = shift;
-    options.eps = eps;
-    ok(heed_layernorm(context, LAYER_ROWS, D_MODEL, x, D_MODEL, &options, y, D_MODEL), "layernorm");
+    layer.scale = rms.scale = scale;
+    layer.shift = shift;
+    layer.eps = rms.eps = eps;
+    ok(norm == HEED_NORM_RMSNORM ? heed_rmsnorm(context, LAYER_ROWS, D_MODEL, x, D_MODEL, &rms, y, D_MODEL)
+                                 : heed_layernorm(context, LAYER_ROWS, D_MODEL, x, D_MODEL, &layer, y, D_MODEL),
+       "norm");
     return y;
 }
 
+/* cross NULL: an encoder's layer. */
 static const float *layer_by_parts(const heed_context *context, const heed_encoder_layer *l, heed_causal causal,
-                                   const float *x)
+                                   const heed_decoder_layer *cross, struct source memory, const float *x)
 {
     const float *y;
     if (l->order == HEED_NORM_PRE) {
-        y = normalize(context, x, l->norm1_scale, l->norm1_shift, l->eps);
-        x = attend_by_parts(context, l, causal, y, x);
-        y = normalize(context, x, l->norm2_scale, l->norm2_shift, l->eps);
+        y = normalize(context, l->norm, x, l->norm1_scale, l->norm1_shift, l->eps);
+        x = self_by_parts(context, l, causal, y, x);
+        if (cross) {
+            y = normalize(context, l->norm, x, cross->norm_scale, cross->norm_shift, l->eps);
+            x = cross_by_parts(context, cross, memory, y, x);
+        }
+        y = normalize(context, l->norm, x, l->norm2_scale, l->norm2_shift, l->eps);
         return feed_forward_by_parts(context, l->ffn, y, x);
     }
-    y = attend_by_parts(context, l, causal, x, x);
-    y = normalize(context, y, l->norm1_scale, l->norm1_shift, l->eps);
+    y = self_by_parts(context, l, causal, x, x);
+    y = normalize(context, l->norm, y, l->norm1_scale, l->norm1_shift, l->eps);
+    if (cross) {
+        y = cross_by_parts(context, cross, memory, y, y);
+        y = normalize(context, l->norm, y, cross->norm_scale, cross->norm_shift, l->eps);
+    }
     y = feed_forward_by_parts(context, l->ffn, y, y);
-    return normalize(context, y, l->norm2_scale, l->norm2_shift, l->eps);
+    return normalize(context, l->norm, y, l->norm2_scale, l->norm2_shift, l->eps);
 }
 
 static void check_residual_in_place(const heed_context *context, size_t rows, size_t in, size_t out)
@@ -1387,6 +1510,15 @@ static void shape_attention(heed_encoder_layer *layer, int kind)
     }
 }
 
+static const struct source nowhere;
+
+static const float *random_memory(size_t rows)
+{
+    float *memory = buffer(rows * D_MODEL, 1);
+    fill_uniform(memory, rows * D_MODEL, -1.0f, 1.0f);
+    return memory;
+}
+
 /* Layers one after another, rows of x and y by strides of their own, and a last norm with either vector. */
 static void test_stack(const heed_context *context, const float *x)
 {
@@ -1407,6 +1539,7 @@ static void test_stack(const heed_context *context, const float *x)
         args.batch = SEQUENCES;
         args.seq = LONGEST;
         args.offsets = offsets;
+        args.final_norm = kind == 0 ? HEED_NORM_RMSNORM : HEED_NORM_LAYERNORM;
         args.final_scale = kind != 1 ? problems[0].norm1_scale : NULL;
         args.final_shift = kind != 0 ? problems[0].norm1_shift : NULL;
         args.final_eps = 0.25f;
@@ -1415,22 +1548,51 @@ static void test_stack(const heed_context *context, const float *x)
         args.y = y;
         args.ldy = LDY;
         ok(heed_encoder(context, 2, stack, &args, NULL), "stack");
-        const float *want = layer_by_parts(context, &stack[0], HEED_CAUSAL_NONE, x);
-        want = layer_by_parts(context, &stack[1], HEED_CAUSAL_NONE, want);
-        want = normalize(context, want, args.final_scale, args.final_shift, args.final_eps);
+        const float *want = layer_by_parts(context, &stack[0], HEED_CAUSAL_NONE, NULL, nowhere, x);
+        want = layer_by_parts(context, &stack[1], HEED_CAUSAL_NONE, NULL, nowhere, want);
+        want = normalize(context, args.final_norm, want, args.final_scale, args.final_shift, args.final_eps);
         check_same(LAYER_ROWS, D_MODEL, y, LDY, want, D_MODEL, "stack");
     }
 }
 
+/* The layer with attention to memory beside, of other lengths than the tokens. */
+static void check_decoder(const heed_context *context, const heed_encoder_layer *self, const heed_encoder_args *tokens,
+                          const float *x)
+{
+    static const size_t memory_offsets[SEQUENCES + 1] = {0, 30, 30, 33, 50, 51, 60};
+    const struct source memory = {random_memory(60), 60, 30, memory_offsets};
+    struct layer_problem problem;
+    struct packed_layer other;
+    make_layer(&problem, 87);
+    pack_layer(&other, &problem);
+    heed_decoder_layer layer = HEED_DECODER_LAYER_INIT;
+    heed_decoder_args args = HEED_DECODER_ARGS_INIT;
+    layer.self = self;
+    layer.cross = &other.attention;
+    layer.norm_scale = problem.norm1_scale;
+    layer.norm_shift = problem.norm1_shift;
+    layer.scale = HEED_SCALE_VALUE;
+    layer.scale_value = 0.3f;
+    args.self = tokens;
+    args.memory = memory.rows;
+    args.ld_memory = D_MODEL;
+    args.memory_seq = memory.longest;
+    args.memory_offsets = memory_offsets;
+    ok(heed_decoder(context, 1, &layer, &args, NULL), "decoder");
+    const float *want = layer_by_parts(context, self, tokens->causal, &layer, memory, x);
+    check_same(LAYER_ROWS, D_MODEL, tokens->y, D_MODEL, want, D_MODEL, "decoder layer");
+}
+
 static void test_composition(const struct heed_kernels *table, const heed_context *context)
 {
-    begin("%s encoder layer has the bits of its operators", table->name);
+    begin("%s layers have the bits of their operators", table->name);
     for (int kind = 0; kind < 6; kind++) {
         static const heed_causal causals[] = {HEED_CAUSAL_NONE, HEED_CAUSAL_NONE, HEED_CAUSAL_BOTTOM_RIGHT};
         struct layer_problem problem;
         struct packed_layer layer;
         float *x = buffer(LAYER_ROWS * D_MODEL, 1), *y = buffer(LAYER_ROWS * D_MODEL, 2);
         layer_options.order = kind < 3 ? HEED_NORM_POST : HEED_NORM_PRE;
+        layer_options.norm = kind % 3 == 2 ? HEED_NORM_RMSNORM : HEED_NORM_LAYERNORM;
         make_layer(&problem, 85);
         pack_layer(&layer, &problem);
         fill_uniform(x, LAYER_ROWS * D_MODEL, -1.0f, 1.0f);
@@ -1444,10 +1606,12 @@ static void test_composition(const struct heed_kernels *table, const heed_contex
         args.ldx = args.ldy = D_MODEL;
         args.causal = causals[kind % 3];
         ok(heed_encoder(context, 1, &layer.layer, &args, NULL), "encoder");
-        const float *want = layer_by_parts(context, &layer.layer, args.causal, x);
+        const float *want = layer_by_parts(context, &layer.layer, args.causal, NULL, nowhere, x);
         check_same(LAYER_ROWS, D_MODEL, y, D_MODEL, want, D_MODEL, "layer");
+        check_decoder(context, &layer.layer, &args, x);
         release_all();
     }
+    layer_options.norm = HEED_NORM_LAYERNORM;
     float *x = buffer(LAYER_ROWS * D_MODEL, 1);
     fill_uniform(x, LAYER_ROWS * D_MODEL, -1.0f, 1.0f);
     test_stack(context, x);

@@ -239,7 +239,6 @@ static void test_residual(const struct heed_kernels *table)
 static void check_rmsnorm(size_t n, enum pattern pattern, float eps, int with_scale, float *memory, double *worst)
 {
     float *x = memory, *y = x + LONGEST_ROW, *scale = y + LONGEST_ROW, inverse;
-    double want_inverse, inverse_error;
     heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
     fill_row(pattern, n, x);
     fill_uniform(scale, n, -2.0f, 2.0f);
@@ -247,9 +246,10 @@ static void check_rmsnorm(size_t n, enum pattern pattern, float eps, int with_sc
     options.scale = with_scale ? scale : NULL;
     options.inverse_rms = &inverse;
     CHECK(heed_rmsnorm(context, 1, n, x, n, &options, y, n) == HEED_OK);
-    struct inexact want = reference_rmsnorm(1, n, x, n, options.scale, eps, &want_inverse, &inverse_error);
+    struct inexact want_inverse = inexact_new(1);
+    struct inexact want = reference_rmsnorm(1, n, inexact_rows(1, n, x, n), options.scale, eps, want_inverse);
     check_inexact(1, n, y, n, want, "rmsnorm", worst);
-    check_bound((double)inverse, want_inverse, inverse_error, "inverse rms", 0);
+    check_bound((double)inverse, want_inverse.value[0], want_inverse.error[0], "inverse rms", 0);
     reference_release();
 }
 
@@ -882,6 +882,30 @@ static const struct layer_problem layer_problems[] = {
      .activation = HEED_ACTIVATION_GELU_TANH,
      .order = HEED_NORM_POST,
      .eps = 1e-5f},
+    {.d_model = 32,
+     .d_ff = 50,
+     .n_heads = 4,
+     .n_kv_heads = 2,
+     .head_dim = 10,
+     .value_dim = 8,
+     .activation = HEED_ACTIVATION_SILU,
+     .order = HEED_NORM_PRE,
+     .eps = 1e-5f,
+     .norm = HEED_NORM_RMSNORM,
+     .norm_eps = 1e-6f,
+     .rotary = {.dims = 10}},
+    {.d_model = 20,
+     .d_ff = 33,
+     .n_heads = 2,
+     .n_kv_heads = 1,
+     .head_dim = 9,
+     .value_dim = 16,
+     .activation = HEED_ACTIVATION_GELU_ERF,
+     .order = HEED_NORM_POST,
+     .eps = 1e-3f,
+     .norm = HEED_NORM_RMSNORM,
+     .norm_eps = 0.01f,
+     .rotary = {.pairs = HEED_ROTARY_INTERLEAVED, .dims = 6}},
 };
 
 /* The mean map has the bits of the maps' mean; without a sink or a mask the weights of a row are 1 together, but for
@@ -952,29 +976,77 @@ static void check_ffn_and_mha(const struct layer_problem *p, const struct packed
     }
 }
 
+static const size_t layer_offsets[] = {0, 1, 8, 8, 20};
+enum { LAYER_SEQUENCES = COUNT(layer_offsets) - 1, LAYER_LONGEST = 12, LAYER_TOKENS = 20 };
+
+/* With ids given in reverse, or counted. */
 static void check_layer(const struct layer_problem *p, const struct packed_layer *l, double *worst)
 {
-    const size_t offsets[] = {0, 1, 8, 8, 20};
-    size_t d = p->d_model, n = offsets[4];
+    size_t d = p->d_model, n = LAYER_TOKENS;
     float *x = buffer(n * d, 1), *y = buffer(n * d, 3);
+    int32_t ids[LAYER_TOKENS];
+    for (int i = 0; i < LAYER_TOKENS; i++)
+        ids[i] = ROTARY_ROWS - 1 - i;
     fill_uniform(x, n * d, -2.0f, 2.0f);
     heed_encoder_args args = HEED_ENCODER_ARGS_INIT;
     heed_mha_args mha = HEED_MHA_ARGS_INIT;
-    args.batch = mha.batch = 4;
-    args.seq = mha.seq_q = 12;
-    args.offsets = mha.offsets = offsets;
+    args.batch = mha.batch = LAYER_SEQUENCES;
+    args.seq = mha.seq_q = LAYER_LONGEST;
+    args.offsets = mha.offsets = layer_offsets;
     args.x = x;
     args.y = y;
     args.ldx = args.ldy = d;
-    CHECK(heed_encoder(context, 1, &l->layer, &args, NULL) == HEED_OK);
-    check_inexact(n, d, y, d, reference_layer(p, &mha, n, inexact_rows(n, d, x, d)), "encoder layer", worst);
+    for (int given = 0; given < 2; given++) {
+        args.position_ids = mha.position_ids = given ? ids : NULL;
+        CHECK(heed_encoder(context, 1, &l->layer, &args, NULL) == HEED_OK);
+        check_inexact(n, d, y, d, reference_layer(p, &mha, NULL, n, inexact_rows(n, d, x, d)), "encoder layer", worst);
+    }
+}
+
+static void check_decoder_layer(const struct layer_problem *p, const struct packed_layer *l, double *worst)
+{
+    static const size_t memory_offsets[] = {0, 9, 9, 14, 25};
+    enum { LONGEST_MEMORY = 11, MEMORY_ROWS = 25 };
+    struct layer_problem cross_weights = *p;
+    struct packed_layer cross_packed;
+    random_layer(&cross_weights);
+    pack_layer(&cross_packed, &cross_weights);
+    size_t d = p->d_model, n = LAYER_TOKENS;
+    float *x = buffer(n * d, 1), *memory = buffer(MEMORY_ROWS * d, 2), *y = buffer(n * d, 3);
+    fill_uniform(x, n * d, -2.0f, 2.0f);
+    fill_uniform(memory, MEMORY_ROWS * d, -2.0f, 2.0f);
+    heed_mha_args mha = HEED_MHA_ARGS_INIT;
+    struct cross_problem cross = {&cross_weights, mha, inexact_rows(MEMORY_ROWS, d, memory, d)};
+    heed_encoder_args self = HEED_ENCODER_ARGS_INIT;
+    heed_decoder_args args = HEED_DECODER_ARGS_INIT;
+    heed_decoder_layer layer = HEED_DECODER_LAYER_INIT;
+    layer.self = &l->layer;
+    layer.cross = &cross_packed.attention;
+    layer.norm_scale = cross_weights.norm1_scale;
+    layer.norm_shift = cross_weights.norm1_shift;
+    layer.scale = cross.args.scale = HEED_SCALE_VALUE;
+    layer.scale_value = cross.args.scale_value = 0.4f;
+    self.batch = mha.batch = cross.args.batch = LAYER_SEQUENCES;
+    self.seq = mha.seq_q = cross.args.seq_q = LAYER_LONGEST;
+    self.offsets = mha.offsets = cross.args.offsets = layer_offsets;
+    self.causal = mha.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+    self.x = x;
+    self.y = y;
+    self.ldx = self.ldy = d;
+    args.self = &self;
+    args.memory = memory;
+    args.ld_memory = d;
+    args.memory_seq = cross.args.seq_kv = LONGEST_MEMORY;
+    args.memory_offsets = cross.args.memory_offsets = memory_offsets;
+    CHECK(heed_decoder(context, 1, &layer, &args, NULL) == HEED_OK);
+    check_inexact(n, d, y, d, reference_layer(p, &mha, &cross, n, inexact_rows(n, d, x, d)), "decoder layer", worst);
 }
 
 static void test_layers(const struct heed_kernels *table)
 {
     double worst = 0.0;
     seed(13);
-    begin("%s feed-forward, multi-head attention and encoder layer within their bounds", table->name);
+    begin("%s feed-forward, multi-head attention and layers within their bounds", table->name);
     for (size_t i = 0; i < COUNT(layer_problems); i++) {
         struct layer_problem p = layer_problems[i];
         struct packed_layer l;
@@ -982,6 +1054,7 @@ static void test_layers(const struct heed_kernels *table)
         pack_layer(&l, &p);
         check_ffn_and_mha(&p, &l, &worst);
         check_layer(&p, &l, &worst);
+        check_decoder_layer(&p, &l, &worst);
         reference_release();
         release_all();
     }
@@ -1090,7 +1163,7 @@ static void test_rotary(const struct heed_kernels *table)
     begin("%s rotary within its bound", table->name);
     for (size_t dim = 1; dim <= MOST; dim++)
         for (unsigned variant = 0; variant < 8; variant++) {
-            size_t dims = dim / 2 * 2 - (variant & 1 ? dim / 6 * 2 : 0), half = dims / 2, n = TOKENS * HEADS * dim;
+            size_t dims = dim / 2 * 2 - (variant & 1 ? dim / 6 * 2 : 0), n = TOKENS * HEADS * dim;
             heed_rotary_args a = HEED_ROTARY_ARGS_INIT;
             fill_uniform(x, n, -3.0f, 3.0f);
             fill_uniform(c, POSITIONS * MOST, -1.0f, 1.0f);
@@ -1111,17 +1184,11 @@ static void test_rotary(const struct heed_kernels *table)
                                 : (heed_heads){x, SEQ * HEADS * dim, SEQ * dim, dim};
             a.dst = (heed_heads_out){y, a.src.batch_stride, a.src.head_stride, a.src.row_stride};
             struct inexact want = inexact_rows(1, n, x, n);
-            for (size_t i = 0; i < TOKENS * HEADS * half; i++) {
-                size_t token = i / half / HEADS, j = i % half, row = variant & 4 ? (size_t)ids[token] : 5 + token % SEQ;
-                size_t at = token / SEQ * a.src.batch_stride + token % SEQ * a.src.row_stride +
-                            i / half % HEADS * a.src.head_stride;
-                size_t p = at + (variant & 2 ? 2 * j : j), q = variant & 2 ? p + 1 : p + half;
-                double cv = (double)c[row * MOST + j], sv = (double)s[row * MOST + j], u = (double)x[p],
-                       v = (double)x[q];
-                want.value[p] = u * cv - v * sv;
-                want.value[q] = v * cv + u * sv;
-                want.error[p] = gamma_of(2) * (fabs(u * cv) + fabs(v * sv));
-                want.error[q] = gamma_of(2) * (fabs(v * cv) + fabs(u * sv));
+            for (size_t i = 0; i < TOKENS * HEADS; i++) {
+                size_t token = i / HEADS, row = variant & 4 ? (size_t)ids[token] : 5 + token % SEQ;
+                reference_rotate(&a.tables, row, want,
+                                 token / SEQ * a.src.batch_stride + token % SEQ * a.src.row_stride +
+                                     i % HEADS * a.src.head_stride);
             }
             CHECK(heed_rotary(context, &a) == HEED_OK);
             check_inexact(1, n, y, n, want, "rotary", &worst);
