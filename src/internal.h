@@ -422,6 +422,10 @@ heed_status heed_attention_workspace_after(const heed_context *context, const he
 heed_status heed_mha_plan(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
                           bool lasting, size_t *bytes);
 
+/* heed_mha whose operands have been checked: they are many, and a layer has to check them before it begins. */
+heed_status heed_mha_run(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
+                         const heed_workspace *workspace);
+
 /* All operands of heed_mha but the rows of tokens and memory, the maps and the workspace. */
 void heed_mha_read(struct heed_operands *operands, const heed_context *context, const heed_mha_weights *weights,
                    const heed_mha_args *args);

@@ -344,7 +344,7 @@ static heed_status apply(const struct stack *s, const heed_encoder_layer *layer,
     args.ld_residual = residual.ld;
     args.y = s->args.y;
     args.ldy = s->args.ldy;
-    return heed_mha(s->context, part->attention, &args, inner);
+    return heed_mha_run(s->context, part->attention, &args, inner);
 }
 
 /* y = x + part(norm(x)) or norm(x + part(x)). x and y may be the same rows; z is scratch. */

@@ -367,6 +367,31 @@ static heed_status run_mha(const struct mha *m, struct heed_scratch *scratch, si
     return status;
 }
 
+/* What has been described, and checked, with the bytes of all scratch and of attention's part. */
+static heed_status open_and_run(const struct mha *m, const heed_workspace *workspace, size_t bytes,
+                                size_t attention_bytes)
+{
+    struct heed_scratch scratch;
+    heed_status status = is_idle(m) ? HEED_OK : heed_scratch_open(&scratch, m->context, workspace, bytes);
+    if (status != HEED_OK || is_idle(m))
+        return status;
+    status = run_mha(m, &scratch, attention_bytes);
+    heed_scratch_close(&scratch);
+    return status;
+}
+
+heed_status heed_mha_run(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
+                         const heed_workspace *workspace)
+{
+    struct heed_context fallback;
+    struct mha m;
+    size_t parts = 0, attention_bytes = 0;
+    heed_status status = describe(&m, context, &fallback, weights, args);
+    if (status == HEED_OK)
+        status = scratch_parts(&m, false, &parts, &attention_bytes);
+    return status == HEED_OK ? open_and_run(&m, workspace, heed_scratch_total(parts), attention_bytes) : status;
+}
+
 heed_status heed_mha(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
                      const heed_workspace *workspace)
 {
@@ -383,12 +408,5 @@ heed_status heed_mha(const heed_context *context, const heed_mha_weights *weight
         return operands.status;
     check_operands(&operands, &m);
     heed_status status = heed_operands_check(&operands, workspace, bytes);
-    struct heed_scratch scratch;
-    if (status == HEED_OK && !is_idle(&m))
-        status = heed_scratch_open(&scratch, m.context, workspace, bytes);
-    if (status != HEED_OK || is_idle(&m))
-        return status;
-    status = run_mha(&m, &scratch, attention_bytes);
-    heed_scratch_close(&scratch);
-    return status;
+    return status == HEED_OK ? open_and_run(&m, workspace, bytes, attention_bytes) : status;
 }
