@@ -435,6 +435,8 @@ static enum outcome make_chain(struct chain *chain, const struct problem *proble
     case SUITE_ATTENTION:
     case SUITE_DECODE:
         return make_attention(chain, problem);
+    case SUITE_LAYER:
+        return OUTCOME_UNABLE;
     default:
         return make_product(chain->primitives, problem);
     }

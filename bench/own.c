@@ -6,6 +6,7 @@
 #include "impl.h"
 
 #include "diag.h"
+#include "layer.h"
 #include "memory.h"
 
 #include <math.h>
@@ -440,6 +441,12 @@ static bool make_own(struct impl *impl)
 static enum outcome open_own(const struct library *library, struct impl *impl)
 {
     (void)library;
+    if (impl->problem->suite->kind == SUITE_LAYER) {
+        impl->state = own_layer_open(impl->problem);
+        impl->call = own_layer_call;
+        impl->close = own_layer_close;
+        return impl->state ? OUTCOME_READY : OUTCOME_FAILED;
+    }
     return make_own(impl) && prepare(impl->state, impl) ? OUTCOME_READY : OUTCOME_FAILED;
 }
 

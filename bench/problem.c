@@ -6,6 +6,7 @@
 #include "problem.h"
 
 #include "diag.h"
+#include "layer.h"
 #include "memory.h"
 
 #include <float.h>
@@ -112,6 +113,15 @@ static void measure_attention(struct problem *p)
     p->memory = LIMIT_READ;
 }
 
+static void measure_layer(struct problem *p)
+{
+    p->out_count = p->operand_count[0] = p->shape.batch * p->shape.m * p->shape.k;
+    p->operand_count[1] = layer_matrix_floats(&p->shape);
+    p->operand_count[2] = layer_vector_floats(&p->shape);
+    p->flops = layer_flops(&p->shape);
+    p->memory = LIMIT_READ;
+}
+
 heed_heads problem_queries(const struct problem *p)
 {
     const struct shape *s = &p->shape;
@@ -135,12 +145,20 @@ heed_heads_out problem_result(const struct problem *p)
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-static bool fits(const struct problem *p)
+/* Floats of the largest operand or result, about. */
+static double largest(const struct problem *p)
 {
     const struct shape *s = &p->shape;
-    double most = (double)PTRDIFF_MAX / 8.0, m = (double)s->m, n = (double)s->n + 16.0, k = (double)s->k + 1.0;
+    double m = (double)s->m, n = (double)s->n + 16.0, k = (double)s->k + 1.0;
+    if (p->suite->kind == SUITE_LAYER)
+        return (m * (double)s->batch + k) * (k + n);
     double heads = (double)s->heads * (double)s->batch + 1.0;
-    if (heads * m * k < most && heads * k * n < most && (s->alibi ? heads : 1.0) * m * n < most)
+    return fmax(heads * m * k, fmax(heads * k * n, (s->alibi ? heads : 1.0) * m * n));
+}
+
+static bool fits(const struct problem *p)
+{
+    if (largest(p) < (double)PTRDIFF_MAX / 8.0)
         return true;
     diag_print("%s: too large for this machine", p->text);
     return false;
@@ -154,6 +172,8 @@ static void measure(struct problem *p)
     }
     if (p->suite->kind == SUITE_ROWS)
         measure_rows(p);
+    else if (p->suite->kind == SUITE_LAYER)
+        measure_layer(p);
     else
         measure_product(p);
     p->bytes = p->out_count * sizeof(float);
@@ -180,6 +200,8 @@ static void fill_all(struct problem *p)
         fill(p->operand[i], p->operand_count[i], (uint32_t)i + 1);
     if (p->boolean)
         fill_boolean(p);
+    if (p->suite->kind == SUITE_LAYER)
+        layer_scale_matrices(p);
 }
 
 bool problem_open(struct problem *p, const struct suite *suite, const struct shape *shape)
@@ -231,6 +253,8 @@ double problem_tolerance(const struct problem *p, double expected)
     if (p->suite->kind == SUITE_ATTENTION ||
         p->suite->kind == SUITE_DECODE) /* ALiBi alone makes scores as large as n */
         return p->shape.alibi && !p->shape.causal ? 1e-5 + 0x1p-22 * (double)p->shape.n : 1e-5;
+    if (p->suite->kind == SUITE_LAYER) /* results are about 1, after some dozens of roundings of each */
+        return 1e-4 * (1.0 + fabs(expected));
     double k = (double)p->shape.k, sum = (sqrt(k) + 4.0) * (k + 1.0) * (double)FLT_EPSILON;
     return 1.2 * sum + problem_activation_tolerance(p, expected);
 }

@@ -12,7 +12,7 @@
 #include "shape.h"
 
 /* Of a product: a, b and the bias. Of rows: those, and where the function has them scale, shift and residual, or
- * up. Of attention: q, k, v and an additive mask. */
+ * up. Of attention: q, k, v and an additive mask. Of a layer: tokens, all matrices and all vectors (layer.h). */
 #define N_OPERANDS 4
 
 struct problem {

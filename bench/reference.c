@@ -18,17 +18,17 @@ struct exact {
 
 /* ---- element by element ----------------------------------------------------------------------- */
 
-static double silu(double x)
+double reference_silu(double x)
 {
     return x / (1.0 + exp(-x));
 }
 
-static double gelu_erf(double x)
+double reference_gelu_erf(double x)
 {
     return 0.5 * x * (1.0 + erf(x * sqrt(0.5)));
 }
 
-static double gelu_tanh(double x)
+double reference_gelu_tanh(double x)
 {
     return 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
 }
@@ -64,9 +64,9 @@ static struct exact product(const struct problem *p, size_t index)
 {
     static double (*const activations[N_EPILOGUES])(double) = {
         [EPILOGUE_RELU] = relu,
-        [EPILOGUE_GELU_ERF] = gelu_erf,
-        [EPILOGUE_GELU_TANH] = gelu_tanh,
-        [EPILOGUE_SILU] = silu,
+        [EPILOGUE_GELU_ERF] = reference_gelu_erf,
+        [EPILOGUE_GELU_TANH] = reference_gelu_tanh,
+        [EPILOGUE_SILU] = reference_silu,
     };
     struct exact exact = sum_of_products(p, index / p->shape.n, index % p->shape.n);
     double (*activation)(double) = activations[p->shape.epilogue];
@@ -135,13 +135,13 @@ static double row_value(const struct problem *p, size_t index)
     case ROW_RELU:
         return relu(x);
     case ROW_GELU_ERF:
-        return gelu_erf(x);
+        return reference_gelu_erf(x);
     case ROW_GELU_TANH:
-        return gelu_tanh(x);
+        return reference_gelu_tanh(x);
     case ROW_SILU:
-        return silu(x);
+        return reference_silu(x);
     default:
-        return silu(x) * (double)p->operand[1][index];
+        return reference_silu(x) * (double)p->operand[1][index];
     }
 }
 
@@ -214,6 +214,8 @@ static struct exact element(const struct problem *p, size_t index)
 
 bool reference_agrees(const struct problem *p)
 {
+    if (p->suite->kind == SUITE_LAYER)
+        return reference_layer_agrees(p);
     uint64_t place = 0;
     for (int i = 0; i < SAMPLES; i++) {
         size_t index = (size_t)(place % p->out_count);

@@ -12,4 +12,11 @@
  */
 bool reference_agrees(const struct problem *problem);
 
+/* The same of all elements of one token of a layer (reference_layer.c). */
+bool reference_layer_agrees(const struct problem *problem);
+
+double reference_silu(double x);
+double reference_gelu_erf(double x);
+double reference_gelu_tanh(double x);
+
 #endif

@@ -25,6 +25,7 @@ static const struct suite suites[] = {
      "BATCHxHEADS[/KV]xQUERIESxKEYSxD[+MASK]...", SUITE_ATTENTION},
     {"decode", "attention of few queries to many keys; heed's are in a cache, others' lie head by head",
      "BATCHxHEADS[/KV]xQUERIESxKEYSxD[+MASK]...", SUITE_DECODE},
+    {"layer", "a whole layer of BERT, GPT-2 or Llama", "MODEL:BATCHxTOKENSxD_MODELxHEADS[/KV]xD_FF", SUITE_LAYER},
 };
 
 static const char *const epilogues[N_EPILOGUES] = {"", "bias", "relu", "gelu-erf", "gelu-tanh", "silu"};
@@ -35,6 +36,8 @@ static const char *const functions[N_ROW_FUNCTIONS] = {
     "softmax",   "log-softmax", "layernorm", "rmsnorm",       "relu",        "gelu-erf",
     "gelu-tanh", "silu",        "swiglu",    "add-layernorm", "add-rmsnorm",
 };
+
+static const char *const layer_kinds[N_LAYER_KINDS] = {"bert", "gpt2", "llama"};
 
 bool shape_adds_residual(enum row_function function)
 {
@@ -56,22 +59,41 @@ const struct suite *suites_named(const char *name)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
+#define HEADS_TEXT 48
+
+/* The heads, and those of keys and values where they are others. */
+static const char *print_heads(const struct shape *s, char text[HEADS_TEXT])
+{
+    if (s->kv_heads == s->heads)
+        snprintf(text, HEADS_TEXT, "%zu", s->heads);
+    else
+        snprintf(text, HEADS_TEXT, "%zu/%zu", s->heads, s->kv_heads);
+    return text;
+}
+
 static void print_attention(const struct shape *s, char text[SHAPE_TEXT])
 {
     static const char *const tensors[] = {
         [TENSOR_NONE] = "", [TENSOR_ADDITIVE] = "+additive", [TENSOR_BOOLEAN] = "+boolean"};
-    char kv[24] = "", window[32] = "";
-    if (s->kv_heads != s->heads)
-        snprintf(kv, sizeof kv, "/%zu", s->kv_heads);
+    char heads[HEADS_TEXT], window[32] = "";
     if (s->window)
         snprintf(window, sizeof window, "+window%zu", s->window);
-    snprintf(text, SHAPE_TEXT, "%zux%zu%sx%zux%zux%zu%s%s%s%s", s->batch, s->heads, kv, s->m, s->n, s->k,
+    snprintf(text, SHAPE_TEXT, "%zux%sx%zux%zux%zu%s%s%s%s", s->batch, print_heads(s, heads), s->m, s->n, s->k,
              s->causal ? "+causal" : "", window, s->alibi ? "+alibi" : "", tensors[s->tensor]);
+}
+
+static void print_layer(const struct shape *s, char text[SHAPE_TEXT])
+{
+    char heads[HEADS_TEXT];
+    snprintf(text, SHAPE_TEXT, "%s:%zux%zux%zux%sx%zu", layer_kinds[s->layer], s->batch, s->m, s->k,
+             print_heads(s, heads), s->n);
 }
 
 void shape_print(enum suite_kind kind, const struct shape *s, char text[SHAPE_TEXT])
 {
-    if (kind == SUITE_ROWS)
+    if (kind == SUITE_LAYER)
+        print_layer(s, text);
+    else if (kind == SUITE_ROWS)
         snprintf(text, SHAPE_TEXT, "%s:%zux%zu", functions[s->function], s->m, s->n);
     else if (kind == SUITE_ATTENTION || kind == SUITE_DECODE)
         print_attention(s, text);
@@ -130,16 +152,25 @@ static bool parse_layer(const char *text, struct shape *s)
     return s->epilogue != EPILOGUE_NONE;
 }
 
+/* Which of the names comes before a colon, and moves the text past it; -1: none. */
+static int take_name(const char **text, const char *const names[], int count)
+{
+    size_t length = strcspn(*text, ":");
+    int name = count - 1;
+    while (name >= 0 && (strlen(names[name]) != length || strncmp(names[name], *text, length) != 0))
+        name--;
+    if (name < 0 || (*text)[length] != ':')
+        return -1;
+    *text += length + 1;
+    return name;
+}
+
 static bool parse_rows(const char *text, struct shape *s)
 {
-    size_t length = strcspn(text, ":");
-    int function = N_ROW_FUNCTIONS - 1;
-    while (function >= 0 && (strlen(functions[function]) != length || strncmp(functions[function], text, length) != 0))
-        function--;
-    if (function < 0 || text[length] != ':')
+    int function = take_name(&text, functions, N_ROW_FUNCTIONS);
+    if (function < 0)
         return false;
     s->function = (enum row_function)function;
-    text += length + 1;
     return take_count(&text, 'x', &s->m) && take_count(&text, '\0', &s->n) && *text == '\0';
 }
 
@@ -168,18 +199,38 @@ static bool take_mask(const char **text, struct shape *s)
     return true;
 }
 
-static bool parse_attention(const char *text, struct shape *s)
+/* HEADS[/KV]x */
+static bool take_heads(const char **text, struct shape *s)
 {
-    if (!take_count(&text, 'x', &s->batch) || !take_count(&text, '\0', &s->heads))
+    if (!take_count(text, '\0', &s->heads))
         return false;
     s->kv_heads = s->heads;
-    if (*text == '/') {
-        text++;
-        if (!take_count(&text, '\0', &s->kv_heads) || s->heads % s->kv_heads != 0)
+    if (**text == '/') {
+        ++*text;
+        if (!take_count(text, '\0', &s->kv_heads) || s->heads % s->kv_heads != 0)
             return false;
     }
-    if (*text++ != 'x' || !take_count(&text, 'x', &s->m) || !take_count(&text, 'x', &s->n) ||
-        !take_count(&text, '\0', &s->k))
+    return *(*text)++ == 'x';
+}
+
+/* Heads divide d_model; those of BERT and GPT-2 have keys of their own, and Llama's turn by halves. */
+static bool parse_transformer(const char *text, struct shape *s)
+{
+    int kind = take_name(&text, layer_kinds, N_LAYER_KINDS);
+    if (kind < 0 || !take_count(&text, 'x', &s->batch) || !take_count(&text, 'x', &s->m) ||
+        !take_count(&text, 'x', &s->k) || !take_heads(&text, s) || !take_count(&text, '\0', &s->n) || *text != '\0')
+        return false;
+    s->layer = (enum layer_kind)kind;
+    s->causal = s->layer != LAYER_BERT;
+    if (s->k % s->heads != 0)
+        return false;
+    return s->layer == LAYER_LLAMA ? s->k / s->heads % 2 == 0 : s->kv_heads == s->heads;
+}
+
+static bool parse_attention(const char *text, struct shape *s)
+{
+    if (!take_count(&text, 'x', &s->batch) || !take_heads(&text, s) || !take_count(&text, 'x', &s->m) ||
+        !take_count(&text, 'x', &s->n) || !take_count(&text, '\0', &s->k))
         return false;
     while (*text != '\0')
         if (!take_mask(&text, s))
@@ -196,6 +247,8 @@ bool shape_parse(enum suite_kind kind, const char *text, struct shape *s)
     case SUITE_ATTENTION:
     case SUITE_DECODE:
         return parse_attention(text, s);
+    case SUITE_LAYER:
+        return parse_transformer(text, s);
     case SUITE_MATMUL:
         return parse_matmul(text, s);
     default:
@@ -363,6 +416,24 @@ static const struct shape decodes[] = {
 };
 #define N_DECODES (N_DECODE_GRID + sizeof decodes / sizeof *decodes)
 
+/* all-MiniLM-L6, BERT base and large, GPT-2, Llama 3.2 1B: few tokens, a page, a batch. */
+static const struct shape transformers[] = {
+    {.layer = LAYER_BERT, .batch = 1, .m = 16, .k = 384, .heads = 12, .kv_heads = 12, .n = 1536},
+    {.layer = LAYER_BERT, .batch = 1, .m = 128, .k = 384, .heads = 12, .kv_heads = 12, .n = 1536},
+    {.layer = LAYER_BERT, .batch = 32, .m = 32, .k = 384, .heads = 12, .kv_heads = 12, .n = 1536},
+    {.layer = LAYER_BERT, .batch = 1, .m = 512, .k = 384, .heads = 12, .kv_heads = 12, .n = 1536},
+    {.layer = LAYER_BERT, .batch = 1, .m = 8, .k = 768, .heads = 12, .kv_heads = 12, .n = 3072},
+    {.layer = LAYER_BERT, .batch = 1, .m = 128, .k = 768, .heads = 12, .kv_heads = 12, .n = 3072},
+    {.layer = LAYER_BERT, .batch = 8, .m = 128, .k = 768, .heads = 12, .kv_heads = 12, .n = 3072},
+    {.layer = LAYER_BERT, .batch = 1, .m = 384, .k = 1024, .heads = 16, .kv_heads = 16, .n = 4096},
+    {.layer = LAYER_GPT2, .batch = 1, .m = 128, .k = 768, .heads = 12, .kv_heads = 12, .n = 3072, .causal = true},
+    {.layer = LAYER_GPT2, .batch = 1, .m = 1024, .k = 768, .heads = 12, .kv_heads = 12, .n = 3072, .causal = true},
+    {.layer = LAYER_LLAMA, .batch = 1, .m = 8, .k = 2048, .heads = 32, .kv_heads = 8, .n = 8192, .causal = true},
+    {.layer = LAYER_LLAMA, .batch = 1, .m = 128, .k = 2048, .heads = 32, .kv_heads = 8, .n = 8192, .causal = true},
+    {.layer = LAYER_LLAMA, .batch = 1, .m = 512, .k = 2048, .heads = 32, .kv_heads = 8, .n = 8192, .causal = true},
+};
+#define N_TRANSFORMERS (sizeof transformers / sizeof *transformers)
+
 static struct shape decode_shape(size_t index)
 {
     if (index >= N_DECODE_GRID)
@@ -394,6 +465,8 @@ size_t shape_default_count(enum suite_kind kind)
         return N_ATTENTIONS;
     case SUITE_DECODE:
         return N_DECODES;
+    case SUITE_LAYER:
+        return N_TRANSFORMERS;
     }
     return 0;
 }
@@ -424,6 +497,8 @@ struct shape shape_default(enum suite_kind kind, size_t index)
         return attentions[index];
     case SUITE_DECODE:
         return decode_shape(index);
+    case SUITE_LAYER:
+        return transformers[index];
     }
     return shape;
 }
@@ -462,8 +537,24 @@ static struct shape random_attention(enum suite_kind kind, uint64_t *state)
     return s;
 }
 
+/* Heads of even sizes, as Llama's have to be. */
+static struct shape random_transformer(uint64_t *state)
+{
+    struct shape s = {.layer = (enum layer_kind)(next_random(state) % N_LAYER_KINDS), .batch = random_size(state, 8)};
+    size_t head_dim = 8 * random_size(state, 16);
+    s.kv_heads = random_size(state, RANDOM_HEADS / 2);
+    s.heads = s.layer == LAYER_LLAMA ? s.kv_heads * random_size(state, 2) : s.kv_heads;
+    s.k = s.heads * head_dim;
+    s.m = random_size(state, RANDOM_SIZE / 4);
+    s.n = random_size(state, 2 * RANDOM_SIZE);
+    s.causal = s.layer != LAYER_BERT;
+    return s;
+}
+
 struct shape shape_random(enum suite_kind kind, uint64_t *state)
 {
+    if (kind == SUITE_LAYER)
+        return random_transformer(state);
     if (kind == SUITE_ATTENTION || kind == SUITE_DECODE)
         return random_attention(kind, state);
     struct shape s = {.m = random_size(state, RANDOM_SIZE), .n = random_size(state, RANDOM_SIZE)};

@@ -8,7 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum suite_kind { SUITE_PEAK, SUITE_MATMUL, SUITE_LINEAR, SUITE_GEMV, SUITE_ROWS, SUITE_ATTENTION, SUITE_DECODE };
+enum suite_kind {
+    SUITE_PEAK,
+    SUITE_MATMUL,
+    SUITE_LINEAR,
+    SUITE_GEMV,
+    SUITE_ROWS,
+    SUITE_ATTENTION,
+    SUITE_DECODE,
+    SUITE_LAYER
+};
 
 struct suite {
     const char *name, *description;
@@ -48,17 +57,22 @@ enum row_function {
 
 bool shape_adds_residual(enum row_function function);
 
+/* Whole layers: BERT's (norms after, GELU erf), GPT-2's (norms before, GELU tanh, causal) and Llama's (RMSNorm before,
+ * rotary, SwiGLU, causal, no biases). */
+enum layer_kind { LAYER_BERT, LAYER_GPT2, LAYER_LLAMA, N_LAYER_KINDS };
+
 /* A tensor that masks, [queries][keys] for all heads alike. */
 enum mask_tensor { TENSOR_NONE, TENSOR_ADDITIVE, TENSOR_BOOLEAN };
 
 struct shape {
-    size_t m, n, k;                  /* rows, columns, depth; queries, keys, head size */
-    size_t batch, heads, kv_heads;   /* of attention */
+    size_t m, n, k;                  /* rows, columns, depth; queries, keys, head size; tokens, d_ff, d_model */
+    size_t batch, heads, kv_heads;   /* of attention and layers */
     bool transposed_a, transposed_b; /* of matmul: k x m, n x k */
     enum epilogue epilogue;          /* of a linear layer */
     enum row_function function;      /* of rows */
-    bool causal;                     /* the queries are the last tokens */
-    size_t window;                   /* keys that a query sees on either side of its own; 0: all */
+    enum layer_kind layer;
+    bool causal;   /* the queries are the last tokens */
+    size_t window; /* keys that a query sees on either side of its own; 0: all */
     bool alibi;
     enum mask_tensor tensor;
 };

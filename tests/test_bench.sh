@@ -110,6 +110,9 @@ run attention 1x2x7x9x8 --threads 1
 expect "the unfused form is among the rows" has_impl unfused
 run attention 2x4/2x9x9x16+causal
 run decode 1x4/2x3x40x16+causal --threads 1
+for shape in bert:2x7x24x3x40 gpt2:1x9x24x2x33 llama:2x50x32x4/2x48; do
+    run layer $shape --threads 1
+done
 for suite in attention decode; do
     set --
     for masks in +boolean +additive +alibi +window3 +causal+alibi +causal+window2+alibi+additive; do
@@ -141,7 +144,7 @@ run decode 1x1x1x8192x64+causal+window4095+additive --threads 1 --impl heed
 expect "nor is their mask" moved $((keys + ends + 4096 * 4)) $flops
 run attention 1x2x7x9x8 --threads 1 --impl heed --loop auto
 expect "heed's choice is not" test "$(grep -c 'attention loop' "$out")" -eq 0
-for suite in linear gemv rows attention decode; do
+for suite in linear gemv rows attention decode layer; do
     run $suite "" --threads 1 --impl heed --random 2
 done
 run matmul "" --threads 1 --impl heed --random 3 --seed 7
@@ -452,6 +455,10 @@ refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+additive+boolean
 refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+causal+causal
 refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+alibi+alibi
 refuse 'expected BATCHxHEADS' attention --shape 1x4x8x8x8+window2+window3
+for shape in 1x8x24x3x40 t5:1x8x24x3x40 bert:1x8x24x5x40 bert:1x8x24x4/2x40 bert:1x8x24x3x40x2 bert:1x8x24x3 \
+    llama:1x8x24x8x40 llama:1x8x24x4/3x40 gpt2:0x8x24x3x40 gpt2:1x8x24x3x40+causal; do
+    refuse 'expected MODEL:BATCHx' layer --shape $shape
+done
 refuse 'expected MxNxK' linear --shape 8x8x8+nonsense
 refuse 'expected MxNxK' matmul --shape 8x8x8+bias
 refuse 'expected MxNxK' matmul --shape 8x8x8+t

@@ -156,6 +156,29 @@ static void test_attention(const char *suite)
     end();
 }
 
+/* BERT's and GPT-2's have biases, two norms with shifts and two matrices of d_ff; Llama's three, and scales only. */
+static void test_layers(void)
+{
+    enum { BATCH = 2, TOKENS = 5, MODEL = 24, HIDDEN = 40, ROWS = BATCH * TOKENS };
+    const size_t rows = 2 * ROWS * MODEL, attention = 4 * MODEL * MODEL, shared = 3 * MODEL * MODEL;
+    static const struct {
+        const char *shape;
+        size_t pairs;
+    } layers[] = {{"bert:2x5x24x4x40", 25}, {"gpt2:2x5x24x4x40", 15}, {"llama:2x5x24x4/2x40", 15}};
+    begin("work of layers");
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        struct problem p;
+        bool llama = i == 2;
+        size_t matrices = llama ? shared + 3 * MODEL * HIDDEN : attention + 2 * MODEL * HIDDEN;
+        size_t vectors = llama ? 2 * MODEL : 5 * MODEL + HIDDEN + 4 * MODEL;
+        if (open_problem(&p, "layer", layers[i].shape))
+            check_work(&p, (double)(2 * ROWS * matrices + 4 * BATCH * layers[i].pairs * MODEL),
+                       (rows + matrices + vectors) * FLOAT, LIMIT_READ);
+        problem_close(&p);
+    }
+    end();
+}
+
 /* ---- results ------------------------------------------------------------------------------- */
 
 static bool open_heed(struct problem *p, const heed_context *context, struct impl *impl)
@@ -223,6 +246,9 @@ static void test_results(void)
         snprintf(text, sizeof text, "5x7x20%s", products[i]);
         check_result("linear", text, context);
     }
+    check_result("layer", "bert:2x7x24x3x40", context);
+    check_result("layer", "gpt2:1x9x24x2x33", context);
+    check_result("layer", "llama:2x50x32x4/2x48", context);
     for (size_t i = 0; i < N_ATTENTIONS; i++) {
         check_result("attention", attentions[i], context);
         check_result("decode", attentions[i], context);
@@ -386,6 +412,7 @@ int main(void)
 {
     test_products();
     test_rows();
+    test_layers();
     test_attention("attention");
     test_attention("decode");
     test_results();

@@ -192,8 +192,85 @@ def attention(p):
     return Task(graph, y, [p.batch, p.m, p.heads * p.k], p.threads)
 
 
+def multiply(p, graph, x, *names):
+    """By matrices side by side, without their biases."""
+    return graph.node("MatMul", [x, graph.constant("+".join(names), np.hstack([p.matrices[name] for name in names]))])
+
+
+def vector(p, graph, name):
+    return graph.constant("vector_" + name, p.vectors[name])
+
+
+def skip_norm(p, graph, x, residual, number, bias):
+    """The norm of x + residual + bias, and that sum."""
+    total = f"sum{number}"
+    inputs = [x, residual, vector(p, graph, f"scale{number}")]
+    if p.model == "llama":
+        kind = "SkipSimplifiedLayerNormalization"
+    else:
+        inputs += [vector(p, graph, f"shift{number}"), vector(p, graph, bias)]
+        kind = "SkipLayerNormalization"
+    return graph.node(kind, inputs, CONTRIB, extra=["", "", total], epsilon=1e-5), total
+
+
+def fused_attention(p, graph, x):
+    names = ("query", "key", "value")
+    weights = graph.constant("attention", np.hstack([p.matrices[name] for name in names]))
+    bias = graph.constant("attention_bias", np.concatenate([p.vectors[name] for name in names]))
+    return graph.node("Attention", [x, weights, bias], CONTRIB, num_heads=p.heads, unidirectional=int(p.causal))
+
+
+def rotary_attention(p, graph, x):
+    packed = multiply(p, graph, x, "query", "key", "value")
+    lengths = graph.constant("lengths", np.full(p.batch, p.m - 1, dtype=np.int32))
+    total = graph.constant("total", np.array(p.m, dtype=np.int32))
+    tables = [graph.constant(name, table) for name, table in zip(("cosine", "sine"), p.rotary())]
+    inputs = [packed, "", "", "", "", lengths, total, *tables]
+    heads = {"num_heads": p.heads, "kv_num_heads": p.kv_heads}
+    return graph.node("GroupQueryAttention", inputs, CONTRIB, extra=["present_k", "present_v"], do_rotary=1, **heads)
+
+
+def feed_forward(p, graph, x):
+    """Without the last bias."""
+    if p.model == "llama":
+        gate = graph.node("QuickGelu", [multiply(p, graph, x, "gate")], CONTRIB, alpha=1.0)
+        hidden = graph.node("Mul", [gate, multiply(p, graph, x, "up")])
+    else:
+        kind = "BiasGelu" if p.model == "bert" else "FastGelu"
+        hidden = graph.node(kind, [multiply(p, graph, x, "up"), vector(p, graph, "up")], CONTRIB)
+    return multiply(p, graph, hidden, "down")
+
+
+def layer(p):
+    """With the operators that ONNX Runtime's own optimizer makes of such layers."""
+    if p.model == "llama" and p.head_dim() % 16 != 0:  # of its rotary positions
+        return None
+    graph = Graph()
+    shape = [p.batch, p.m, p.k]
+    x = graph.input("x", p.operands[0].reshape(shape))
+    if p.model == "bert":
+        attended = multiply(p, graph, fused_attention(p, graph, x), "output")
+        normal, _ = skip_norm(p, graph, attended, x, 1, "output")
+        y, _ = skip_norm(p, graph, feed_forward(p, graph, normal), normal, 2, "down")
+        return Task(graph, y, shape, p.threads)
+    scale = vector(p, graph, "scale1")
+    if p.model == "gpt2":
+        inputs = [x, scale, vector(p, graph, "shift1")]
+        attended = fused_attention(p, graph, graph.node("LayerNormalization", inputs, axis=-1, epsilon=1e-5))
+    else:
+        inputs = [x, scale]
+        attended = rotary_attention(p, graph, graph.node("SimplifiedLayerNormalization", inputs, axis=-1, epsilon=1e-5))
+    normal, total = skip_norm(p, graph, multiply(p, graph, attended, "output"), x, 2, "output")
+    y = feed_forward(p, graph, normal)
+    if p.model == "gpt2":
+        y = graph.node("Add", [y, vector(p, graph, "down")])
+    return Task(graph, graph.node("Add", [y, total]), shape, p.threads)
+
+
 def prepare(problem):
     """A task, or None where ONNX Runtime has no such operator."""
+    if problem.suite == "layer":
+        return layer(problem)
     if problem.suite == "rows":
         return rows(problem)
     if problem.suite in ("attention", "decode"):

@@ -39,6 +39,7 @@ class Problem:
     window: int = 0  # keys on either side, 0: all
     alibi: bool = False
     tensor: str = ""  # additive or boolean
+    model: str = ""  # of a layer: bert, gpt2 or llama; m tokens, d_model k, d_ff n
     operands: list = field(default_factory=list)
 
     def __post_init__(self):
@@ -46,9 +47,13 @@ class Problem:
             self._parse_rows()
         elif self.suite in ("attention", "decode"):
             self._parse_attention()
+        elif self.suite == "layer":
+            self._parse_layer()
         else:
             self._parse_product()
         self.operands = [fill(count, seed + 1) for seed, count in enumerate(self.counts())]
+        if self.suite == "layer":
+            self._cut_layer()
 
     def _parse_rows(self):
         self.function, sizes = self.shape.split(":")
@@ -66,6 +71,49 @@ class Problem:
         self.batch = int(batch)
         self.heads, self.kv_heads = (int(h) for h in (heads.split("/") * 2)[:2])
         self.m, self.n, self.k = map(int, rest)
+
+    def _parse_layer(self):
+        self.model, sizes = self.shape.split(":")
+        batch, tokens, d_model, heads, d_ff = sizes.split("x")
+        self.batch, self.m, self.k, self.n = int(batch), int(tokens), int(d_model), int(d_ff)
+        self.heads, self.kv_heads = (int(h) for h in (heads.split("/") * 2)[:2])
+        self.causal = self.model != "bert"
+
+    def matrix_shapes(self):
+        """[in][out] of the matrices of a layer, in the order of operand 1."""
+        shared = self.kv_heads * self.head_dim()
+        shapes = {"query": (self.k, self.k), "key": (self.k, shared), "value": (self.k, shared)}
+        shapes |= {"output": (self.k, self.k), "up": (self.k, self.n), "down": (self.n, self.k)}
+        return shapes | ({"gate": (self.k, self.n)} if self.model == "llama" else {})
+
+    def vector_sizes(self):
+        """Of operand 2 of a layer."""
+        if self.model == "llama":
+            return {"scale1": self.k, "scale2": self.k}
+        biases = {name: shape[1] for name, shape in self.matrix_shapes().items()}
+        return biases | {"scale1": self.k, "scale2": self.k, "shift1": self.k, "shift2": self.k}
+
+    def _cut_layer(self):
+        """Matrices, scaled to keep variances, and vectors by name."""
+        self.matrices, self.vectors, first = {}, {}, 0
+        for name, (rows, cols) in self.matrix_shapes().items():
+            matrix = self.operands[1][first : first + rows * cols].reshape(rows, cols)
+            self.matrices[name] = matrix * np.float32(math.sqrt(3.0 / rows))
+            first += rows * cols
+        first = 0
+        for name, size in self.vector_sizes().items():
+            self.vectors[name] = self.operands[2][first : first + size]
+            first += size
+
+    def head_dim(self):
+        """Of a layer."""
+        return self.k // self.heads
+
+    def rotary(self):
+        """Cosines and sines [tokens][head_dim / 2] of Llama's positions."""
+        half = self.head_dim() // 2
+        angles = np.arange(self.m)[:, None] * 10000.0 ** (-np.arange(half) / half)
+        return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
     def _parse_product(self):
         sizes, _, extra = self.shape.partition("+")
@@ -91,6 +139,9 @@ class Problem:
             keys = self.batch * self.kv_heads * self.n * self.k
             masks = [self.m * self.n] if self.tensor else []
             return [self.batch * self.heads * self.m * self.k, keys, keys] + masks
+        if self.suite == "layer":
+            matrices = sum(rows * cols for rows, cols in self.matrix_shapes().values())
+            return [self.batch * self.m * self.k, matrices, sum(self.vector_sizes().values())]
         return [self.m * self.k, self.k * self.n] + ([self.n] if self.epilogue else [])
 
     def query_shape(self):

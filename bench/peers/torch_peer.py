@@ -68,37 +68,50 @@ FUSED = {"": ("none", ""), "bias": ("none", ""), "relu": ("relu", ""), "silu": (
 FUSED |= {"gelu-erf": ("gelu", "none"), "gelu-tanh": ("gelu", "tanh")}
 
 
-def onednn_linear(p, x, weight, bias):
+def onednn_linear(weight, bias, epilogue, rows):
     """Weights in oneDNN's layout, the activation fused."""
-    packed = torch.ops.mkldnn._reorder_linear_weight(weight.to_mkldnn(), p.m)
-    activation, algorithm = FUSED[p.epilogue]
-    return lambda: torch.ops.mkldnn._linear_pointwise(x, packed, bias, activation, [], algorithm)
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight.to_mkldnn(), rows)
+    activation, algorithm = FUSED[epilogue]
+    return lambda x: torch.ops.mkldnn._linear_pointwise(x, packed, bias, activation, [], algorithm)
 
 
-def mkl_linear(p, x, weight, bias):
+def mkl_linear(weight, bias, epilogue, rows):
     """Weights in MKL's layout."""
-    packed = torch.ops.mkl._mkl_reorder_linear_weight(weight.to_mkldnn(), p.m)
-    activation = ACTIVATIONS.get(p.epilogue, lambda y: y)
-    return lambda: activation(torch.ops.mkl._mkl_linear(x, packed, weight, bias, p.m))
+    packed = torch.ops.mkl._mkl_reorder_linear_weight(weight.to_mkldnn(), rows)
+    activation = ACTIVATIONS.get(epilogue, lambda y: y)
+    return lambda x: activation(torch.ops.mkl._mkl_linear(x, packed, weight, bias, rows))
 
 
-def plain_linear(p, x, weight, bias):
-    activation = ACTIVATIONS.get(p.epilogue, lambda y: y)
-    return lambda: activation(functional.linear(x, weight, bias))
+def plain_linear(weight, bias, epilogue, _rows):
+    activation = ACTIVATIONS.get(epilogue, lambda y: y)
+    return lambda x: activation(functional.linear(x, weight, bias))
+
+
+LINEARS = (plain_linear, onednn_linear, mkl_linear)
+
+
+def fastest_of(forms, call_with):
+    """The fastest call of those forms of a linear layer that this build has."""
+    calls = []
+    for form in forms:
+        try:
+            call = call_with(form)
+            call()
+        except (AttributeError, RuntimeError):
+            continue
+        calls.append(call)
+    return fastest(calls)
 
 
 def linear(p):
     x, weight = tensor(p, 0, p.m, p.k), tensor(p, 1, p.k, p.n).t().contiguous()
     bias = tensor(p, 2, p.n) if p.epilogue else None
-    calls = []
-    for make in (plain_linear, onednn_linear, mkl_linear):
-        try:
-            call = make(p, x, weight, bias)
-            call()
-        except (AttributeError, RuntimeError):  # this build has not that form
-            continue
-        calls.append(call)
-    return Task(fastest(calls))
+
+    def call_with(form):
+        layer = form(weight, bias, p.epilogue, p.m)
+        return lambda: layer(x)
+
+    return Task(fastest_of(LINEARS, call_with))
 
 
 def swiglu(p, x, out):
@@ -175,6 +188,90 @@ def attention(p):
     return Task(call, arrange=lambda out: out.transpose(1, 2))
 
 
+class Layer:
+    """A whole layer of small operators, its linear layers of one form."""
+
+    def __init__(self, p, form):
+        self.p = p
+        matrices = {name: np.ascontiguousarray(matrix.T) for name, matrix in p.matrices.items()}
+        biases = p.vectors if p.model != "llama" else {}
+        join = ("query", "key", "value")
+        matrices["attention"] = np.vstack([matrices.pop(name) for name in join])
+        if biases:
+            biases = biases | {"attention": np.concatenate([biases[name] for name in join])}
+        epilogues = {"up": {"bert": "gelu-erf", "gpt2": "gelu-tanh", "llama": ""}[p.model]}
+        epilogues |= {"gate": "silu"}
+        self.linear = {}
+        for name, matrix in matrices.items():
+            bias = torch.from_numpy(biases[name]) if biases else None
+            rows = p.batch * p.m
+            self.linear[name] = form(torch.from_numpy(matrix), bias, epilogues.get(name, ""), rows)
+        self.vectors = {name: torch.from_numpy(vector) for name, vector in p.vectors.items()}
+        if p.model == "llama":
+            self.cosine, self.sine = (torch.from_numpy(np.hstack([t, t])) for t in p.rotary())
+
+    def norm(self, x, number):
+        scale = self.vectors[f"scale{number}"]
+        if self.p.model == "llama":
+            return functional.rms_norm(x, [self.p.k], scale, 1e-5)
+        return functional.layer_norm(x, [self.p.k], scale, self.vectors[f"shift{number}"], 1e-5)
+
+    def rotate(self, x):
+        """By halves, as transformers' Llama does."""
+        low, high = x.chunk(2, -1)
+        return x * self.cosine + torch.cat((-high, low), -1) * self.sine
+
+    def attention(self, x):
+        p = self.p
+        sizes = [heads * p.head_dim() for heads in (p.heads, p.kv_heads, p.kv_heads)]
+        parts = self.linear["attention"](x).view(p.batch, p.m, -1).split(sizes, -1)
+        q, k, v = (part.unflatten(-1, (-1, p.head_dim())).transpose(1, 2) for part in parts)
+        if p.model == "llama":
+            q, k = self.rotate(q), self.rotate(k)
+        grouped = p.heads != p.kv_heads
+        out = functional.scaled_dot_product_attention(q, k, v, is_causal=p.causal, enable_gqa=grouped)
+        return self.linear["output"](out.transpose(1, 2).reshape(p.batch * p.m, p.k))
+
+    def feed_forward(self, x):
+        up = self.linear["up"](x)
+        return self.linear["down"](self.linear["gate"](x) * up if self.p.model == "llama" else up)
+
+    def __call__(self, x):
+        if self.p.model == "bert":
+            x = self.norm(x + self.attention(x), 1)
+            return self.norm(x + self.feed_forward(x), 2)
+        x = x + self.attention(self.norm(x, 1))
+        return x + self.feed_forward(self.norm(x, 2))
+
+
+def fused_layer(p):
+    """The one operator that TransformerEncoderLayer takes where it may: BERT's layer."""
+    weights = {name: torch.from_numpy(np.ascontiguousarray(matrix.T)) for name, matrix in p.matrices.items()}
+    vectors = {name: torch.from_numpy(vector) for name, vector in p.vectors.items()}
+    join = ("query", "key", "value")
+    x = tensor(p, 0, p.batch, p.m, p.k)
+    attention = [torch.cat([weights[name] for name in join]), torch.cat([vectors[name] for name in join])]
+    attention += [weights["output"], vectors["output"]]
+    norms = [vectors[name] for name in ("scale1", "shift1", "scale2", "shift2")]
+    ffn = [weights["up"], vectors["up"], weights["down"], vectors["down"]]
+    return lambda: torch._transformer_encoder_layer_fwd(
+        x, p.k, p.heads, *attention, True, False, 1e-5, *norms, *ffn, None, None
+    )
+
+
+def layer(p):
+    """One operator where there is one, or several, whichever takes less time."""
+    x = tensor(p, 0, p.batch * p.m, p.k)
+
+    def call_with(form):
+        if form is fused_layer:
+            return fused_layer(p)
+        whole = Layer(p, form)
+        return lambda: whole(x)
+
+    return Task(fastest_of(LINEARS + ((fused_layer,) if p.model == "bert" else ()), call_with))
+
+
 SUITES = {
     "matmul": matmul,
     "linear": linear,
@@ -182,6 +279,7 @@ SUITES = {
     "rows": rows,
     "attention": attention,
     "decode": attention,
+    "layer": layer,
 }
 
 
