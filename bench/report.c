@@ -58,9 +58,9 @@ void report_progress(size_t which, size_t of, const char *shape, size_t threads)
 static void print_row(const struct report *report, const struct row *row)
 {
     if (report->count == 1)
-        printf("%-24s %-10s %7s %-11s %12s %9s %-8s %8s  %s\n", "shape", "isa", "threads", "impl", "us", "rate", "unit",
+        printf("%-26s %-10s %7s %-11s %12s %9s %-8s %8s  %s\n", "shape", "isa", "threads", "impl", "us", "rate", "unit",
                "% limit", "limit");
-    printf("%-24s %-10s %7zu %-11s %12.3f %9.2f %-8s %8.1f  %s\n", row->shape, row->isa, row->threads, row->impl,
+    printf("%-26s %-10s %7zu %-11s %12.3f %9.2f %-8s %8.1f  %s\n", row->shape, row->isa, row->threads, row->impl,
            1e6 * row->seconds, row->rate, row->unit, row->percent, row->limit);
 }
 
