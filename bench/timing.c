@@ -40,9 +40,10 @@
 /* Standard error of a median, as a share of it, that counts as steady. */
 #define STEADY_ERROR 0.001
 
-/* Threads that wait for work without sleeping do so for up to some 200 ms. */
-#define SETTLE_TRIES 400
-#define SETTLE_SECONDS 1e-3
+/* Threads that wait for work without sleeping do so for up to some 200 ms. What they run on other CPUs is added to the
+ * clock of their process at each CPU's tick, every 10 ms at the least: a shorter pause may see none of it. */
+#define SETTLE_TRIES 40
+#define SETTLE_SECONDS 12e-3
 #define SETTLED_SHARE 0.25
 
 static double clock_seconds(clockid_t id)

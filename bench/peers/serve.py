@@ -37,11 +37,15 @@ def keep_memory():
     mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
 
 
+# Longer than from one tick of a CPU to the next: what a thread runs there counts for its process at ticks only.
+PAUSE = 12e-3
+
+
 def settle():
     """Waits until threads that spin have gone to sleep, or they would take the next library's CPUs."""
-    for _ in range(400):
+    for _ in range(40):
         wall, cpu = time.perf_counter(), time.process_time()
-        time.sleep(1e-3)
+        time.sleep(PAUSE)
         if time.process_time() - cpu < 0.25 * (time.perf_counter() - wall):
             return
 
