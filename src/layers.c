@@ -97,7 +97,8 @@ static heed_status read_layer(const struct stack *s, size_t index)
     return status;
 }
 
-/* Layer `index` has caches where the first one has, and shares none with those before it. */
+/* Layer `index` has caches where the first one has, and shares none with those before it. Its own two are compared
+ * with all its operands. */
 static heed_status check_caches(const struct stack *s, size_t index)
 {
     const heed_kv_cache *cache = layer_of(s, index)->cache;
@@ -105,7 +106,7 @@ static heed_status check_caches(const struct stack *s, size_t index)
     bool memory_cached = s->decoder && cross_of(s, 0)->memory_cache;
     if (!cache != !layer_of(s, 0)->cache || !memory_cache != !memory_cached)
         return HEED_ERR_NULL;
-    bool shared = cache && cache == memory_cache;
+    bool shared = false;
     for (size_t i = 0; i < index && !shared; i++) {
         const heed_kv_cache *other = layer_of(s, i)->cache;
         const heed_kv_cache *other_memory = s->decoder ? cross_of(s, i)->memory_cache : NULL;
@@ -142,8 +143,6 @@ static size_t larger(size_t a, size_t b)
 
 static heed_status plan_cross(const struct stack *s, const heed_decoder_layer *cross, size_t *bytes)
 {
-    if (s->memory_rows > 0 && !s->memory.memory)
-        return HEED_ERR_NULL;
     if (cross->memory_cache && s->memory.memory && !s->memory.memory_offsets)
         return HEED_ERR_NULL; /* nothing would say what is to be appended */
     const heed_mha_args args = cross_args(s, cross);

@@ -875,7 +875,7 @@ static void test_batch_calls(void)
     const int32_t page = 3;
     const size_t order[] = {2, 0, 1}, twice[] = {2, 0, 2}, outside[] = {0, SEQUENCES, 1};
     size_t offsets[] = {0, 1, 1, 3};
-    const size_t falling[] = {0, 2, 1, 3}, many[] = {0, 1, 2, 2 + MOST_KEYS + 1};
+    const size_t falling[] = {0, 2, 1, 3}, none[] = {0, 0, 0, 0}, many[] = {0, 1, 2, 2 + MOST_KEYS + 1};
     heed_heads k = head_major(keys[0], MOST_KEYS, DIM), v = head_major(values[0], MOST_KEYS, VALUES), bad = k;
     begin("appending to several sequences refuses");
     heed_kv_cache *plain = make_cache(0, 0), *paged = make_cache(PAGE, 15);
@@ -883,6 +883,8 @@ static void test_batch_calls(void)
     expect_append(HEED_ERR_NULL, plain, 3, order, 2, offsets, NULL, &v, "k is NULL");
     expect_append(HEED_ERR_NULL, plain, 3, order, 2, offsets, &k, NULL, "v is NULL");
     expect_append(HEED_OK, plain, 3, order, 0, NULL, NULL, NULL, "nothing to append");
+    expect_append(HEED_OK, plain, 3, twice, 0, NULL, NULL, NULL, "nothing to append to a sequence twice");
+    expect_append(HEED_OK, plain, 3, twice, 2, none, NULL, NULL, "nothing by offsets");
     expect_append(HEED_OK, plain, 0, NULL, 5, NULL, NULL, NULL, "no sequence");
     expect_append(HEED_ERR_INDEX, plain, 3, outside, 2, offsets, &k, &v, "a sequence outside");
     expect_append(HEED_ERR_INDEX, plain, SEQUENCES + 1, NULL, 1, NULL, &k, &v, "more sequences than there are");
