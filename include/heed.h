@@ -161,7 +161,8 @@ HEED_API int heed_has_openmp(void);
 
 /* Scratch memory of the caller, aligned to 4 bytes or better (64 is fastest). The size an operator
  * needs comes from its _workspace query with the same context and arguments; the contents need not
- * be kept between calls. A NULL heed_workspace means: the context's allocator. */
+ * be kept between calls, and nothing else of a call lies in it. A NULL heed_workspace means: the context's allocator.
+ */
 typedef struct heed_workspace {
     void *memory;
     size_t bytes;
@@ -405,12 +406,13 @@ HEED_API heed_status heed_l2_normalize(const heed_context *context, size_t rows,
 typedef enum heed_pooling {
     HEED_POOLING_FIRST = 0, /* the first token ("CLS") */
     HEED_POOLING_MEAN = 1,  /* sums in token order, times 1 / count */
-    HEED_POOLING_MAX = 2    /* the largest of each column; NaN where any token has it */
+    HEED_POOLING_MAX = 2,   /* the largest of each column; NaN where any token has it */
+    HEED_POOLING_LAST = 3   /* the last token, of which a language model takes the next one */
 } heed_pooling;
 
 /* dst[s] = the pooled rows offsets[s] .. offsets[s + 1] - 1 of src; offsets has sequences + 1
  * entries that do not decrease. A sequence without rows gives zeros; offsets[0] need not be 0. NaN and infinity reach
- * the mean and the first token as IEEE 754 says.
+ * the mean and single tokens as IEEE 754 says.
  * Bound of the mean: g(rows + 2) times the mean of |src|. */
 HEED_API heed_status heed_pool(const heed_context *context, heed_pooling pooling, size_t sequences,
                                const size_t *offsets, size_t cols, const float *src, size_t ld_src, float *dst,
@@ -517,8 +519,8 @@ typedef enum heed_rotary_pairs {
 /* What turns the elements of heads, as heed_rotary_table makes it. */
 typedef struct heed_rotary_tables {
     heed_rotary_pairs pairs;
-    size_t dims;                /* even, <= head_dim: elements that turn; the rest stays */
-    const float *cosine, *sine; /* [positions][dims / 2] */
+    size_t dims;                /* elements that turn, the rest stays; HEED_ERR_SHAPE unless even and <= head_dim */
+    const float *cosine, *sine; /* [positions][dims / 2]; with dims = 0 neither these nor their strides count */
     size_t ld_cosine, ld_sine, positions;
 } heed_rotary_tables;
 
@@ -779,7 +781,7 @@ typedef struct heed_mha_args {
     const float *x; /* [tokens][d_model] */
     size_t ldx;
     const float *memory; /* cross-attention: [memory tokens][d_memory]; NULL: x, then memory_offsets are not
-                            used, nor without a cache seq_kv */
+                            used, nor without a cache seq_kv. For a memory that is cached, any but NULL: see below */
     size_t ld_memory;
     const size_t *memory_offsets;
     const size_t *kv_lengths;
@@ -874,9 +876,9 @@ typedef struct heed_encoder_args {
     size_t struct_size;
     size_t batch, seq;
     const size_t *offsets;    /* as in heed_mha_args */
-    const size_t *kv_lengths; /* [batch]: tokens from there on are padding and are not attended */
-    heed_causal causal;
-    heed_mask mask;
+    const size_t *kv_lengths; /* [batch]: tokens, with caches all keys, from there on are padding: not attended */
+    heed_causal causal;       /* NONE: also a stack that is a decoder sees later tokens */
+    heed_mask mask;           /* [batch][n_heads][seq][seq], with caches [..][seq_kv]; for every layer */
     const float *final_scale, *final_shift; /* both NULL: no norm after the last layer */
     float final_eps;
     const float *x; /* [tokens][d_model] */
@@ -899,14 +901,18 @@ typedef struct heed_encoder_args {
  * is HEED_ERR_SHAPE. layers is an array; every layer has the same d_model and the same struct_size (else
  * HEED_ERR_STRUCT).
  * HEED_ERR_VALUE for an eps that is negative or not finite and a shift of RMSNorm, HEED_ERR_SHAPE where weights do not
- * have d_model rows or columns. y overlaps no input but x. Bits, and what NaN, infinity and masked keys give, as the
- * operators it is made of, heed_mha, heed_layernorm or heed_rmsnorm and heed_ffn, the bounds of which hold one after
- * the other (arXiv:1706.03762, section 3.1). Workspace: that of a layer, and tokens of d_model floats that go from one
- * to the next. With a cache in every layer (in some of them: HEED_ERR_NULL; one in two layers: HEED_ERR_OVERLAP) the
- * tokens go on from those of earlier calls, as in heed_mha: a stack with HEED_CAUSAL_BOTTOM_RIGHT is a decoder without
+ * have d_model rows or columns, and all errors of heed_mha and heed_ffn, before the first layer. y overlaps no input
+ * but x. Bits, and what NaN, infinity and masked keys give, as the operators it is made of, heed_mha, heed_layernorm or
+ * heed_rmsnorm and heed_ffn, the bounds of which hold one after the other (arXiv:1706.03762, section 3.1). Workspace:
+ * that of the largest part of a layer and, where a layer has its norms before, d_model floats for each token. As all
+ * queries it does not look at operands, such as positions.
+ *
+ * With a cache in every layer (in some of them: HEED_ERR_NULL; one in two layers: HEED_ERR_OVERLAP) the tokens go on
+ * from those of earlier calls, as in heed_mha: a stack with HEED_CAUSAL_BOTTOM_RIGHT is a decoder without
  * cross-attention, as GPT and Llama are, that may be run token by token, with the bits of one call for all, and a
- * workspace that is asked for once. That a layer's cache overlaps no other layer's weights or cache is the caller's to
- * see to: only operands of the same layer are compared.
+ * workspace that is asked for once. Each layer counts positions by its own cache: truncate all of them alike. That a
+ * layer's cache overlaps no other layer's weights or cache is the caller's to see to: only operands of the same layer
+ * are compared.
  */
 HEED_API heed_status heed_encoder(const heed_context *context, size_t n_layers, const heed_encoder_layer *layers,
                                   const heed_encoder_args *args, const heed_workspace *workspace);
@@ -958,7 +964,8 @@ typedef struct heed_decoder_args {
  * With memory caches, in every layer or in none, keys and values of memory are appended to them; memory_offsets then
  * says how many (without: HEED_ERR_NULL). Later calls leave memory NULL and attend to what the caches hold, so that it
  * is projected once, and several sequences may name the same one of a cache. A call without tokens does no more than
- * append. Workspace as of heed_encoder, of which a part is keys and values of the memory where it is given. */
+ * append; one that appends nothing only reads memory caches, which other calls may read meanwhile. Workspace as of
+ * heed_encoder, of which a part is keys and values of the memory where it is given. */
 HEED_API heed_status heed_decoder(const heed_context *context, size_t n_layers, const heed_decoder_layer *layers,
                                   const heed_decoder_args *args, const heed_workspace *workspace);
 HEED_API heed_status heed_decoder_workspace(const heed_context *context, size_t n_layers,

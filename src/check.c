@@ -31,6 +31,7 @@ static void add_span(struct heed_operands *operands, const void *data, size_t si
                      unsigned groups, bool written)
 {
     heed_fail(operands, data ? heed_array_check(data, size, elements) : HEED_ERR_NULL);
+    heed_require(operands, operands->count < HEED_OPERANDS_MOST, HEED_ERR_OVERFLOW);
     if (operands->status != HEED_OK)
         return;
     uintptr_t begin = (uintptr_t)data;
@@ -126,9 +127,10 @@ static bool may_meet(const struct heed_operand *a, const struct heed_operand *b)
     return (a->groups & b->groups) != 0 && a->begin == b->begin && a->end == b->end && a->ld == b->ld;
 }
 
-static void check_overlaps(struct heed_operands *operands)
+/* Of the operands from one on, with each other and with those before. */
+static void check_overlaps(struct heed_operands *operands, size_t first)
 {
-    for (size_t i = 0; i < operands->count; i++)
+    for (size_t i = first; i < operands->count; i++)
         for (size_t j = 0; j < i; j++) {
             const struct heed_operand *a = &operands->operand[i], *b = &operands->operand[j];
             if ((a->written || b->written) && meet(a, b) && !may_meet(a, b))
@@ -138,12 +140,13 @@ static void check_overlaps(struct heed_operands *operands)
 
 heed_status heed_operands_check(struct heed_operands *operands, const heed_workspace *workspace, size_t bytes)
 {
-    check_overlaps(operands);
+    size_t count = operands->count;
+    check_overlaps(operands, 0);
     if (workspace && bytes > 0) {
         heed_require(operands, workspace->bytes >= bytes, HEED_ERR_WORKSPACE);
         if (operands->status == HEED_OK)
             heed_write(operands, workspace->memory, 4, 1, bytes / 4, bytes / 4, 0);
-        check_overlaps(operands);
+        check_overlaps(operands, count);
     }
     return operands->status;
 }

@@ -40,12 +40,16 @@ heed_status heed_ffn_workspace(const heed_context *context, const heed_ffn_weigh
 
 void heed_ffn_read(struct heed_operands *operands, const heed_ffn_weights *weights, size_t rows)
 {
-    size_t one = rows ? 1 : 0, hidden = heed_weights_out(weights->up), out = heed_weights_out(weights->down);
-    heed_read_weights(operands, weights->up);
-    heed_read_weights(operands, weights->down);
-    heed_read_optional(operands, weights->up_bias, sizeof(float), one, hidden, hidden, 0);
-    heed_read_optional(operands, weights->gate_bias, sizeof(float), one, hidden, hidden, 0);
-    heed_read_optional(operands, weights->down_bias, sizeof(float), one, out, out, 0);
+    heed_ffn_weights w;
+    heed_fail(operands, read_weights(&w, weights));
+    if (operands->status != HEED_OK)
+        return;
+    size_t one = rows ? 1 : 0, hidden = heed_weights_out(w.up), out = heed_weights_out(w.down);
+    heed_read_weights(operands, w.up);
+    heed_read_weights(operands, w.down);
+    heed_read_optional(operands, w.up_bias, sizeof(float), one, hidden, hidden, 0);
+    heed_read_optional(operands, w.gate_bias, sizeof(float), one, hidden, hidden, 0);
+    heed_read_optional(operands, w.down_bias, sizeof(float), one, out, out, 0);
 }
 
 heed_status heed_ffn(const heed_context *context, const heed_ffn_weights *weights, size_t m, const float *x, size_t ldx,
@@ -66,7 +70,7 @@ heed_status heed_ffn(const heed_context *context, const heed_ffn_weights *weight
     size_t in = heed_weights_in(w.up), hidden = heed_weights_out(w.up), out = heed_weights_out(w.down);
     struct heed_operands operands;
     heed_operands_begin(&operands, HEED_OK);
-    heed_ffn_read(&operands, &w, m);
+    heed_ffn_read(&operands, weights, m);
     heed_read(&operands, x, sizeof *x, m, in, ldx, 1);
     heed_read_optional(&operands, residual, sizeof(float), m, out, ld_residual, 1);
     heed_write(&operands, y, sizeof *y, m, out, ldy, 1);

@@ -157,6 +157,9 @@ static inline size_t heed_pad(size_t n)
 
 /* ---- argument checks (check.c) ---- */
 
+/* More than a layer of a decoder has. */
+#define HEED_OPERANDS_MOST 64
+
 /* Operands are declared in the order of the parameters; the first wrong one decides the status. Two
  * operands of which one is written may meet only if they share a group and are the same matrix. */
 struct heed_operands {
@@ -167,10 +170,10 @@ struct heed_operands {
         size_t ld;
         unsigned groups;
         bool written;
-    } operand[64];
+    } operand[HEED_OPERANDS_MOST];
 };
 
-/* Leaves the table of operands as it is: a thousand bytes that would take longer than a small product. */
+/* Leaves the table of operands as it is: thousands of bytes that would take longer than a small product. */
 static inline void heed_operands_begin(struct heed_operands *operands, heed_status status)
 {
     operands->status = status;
@@ -363,7 +366,7 @@ heed_status heed_activation_check(heed_activation activation);
 
 /* ---- feed-forward (ffn.c) ---- */
 
-/* The weights and biases of heed_ffn, which have been checked, for so many rows. */
+/* The weights and biases of heed_ffn, for so many rows. */
 void heed_ffn_read(struct heed_operands *operands, const heed_ffn_weights *weights, size_t rows);
 
 /* ---- rotary positions (rotary.c) ---- */
@@ -426,7 +429,7 @@ heed_status heed_mha_plan(const heed_context *context, const heed_mha_weights *w
 heed_status heed_mha_run(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
                          const heed_workspace *workspace);
 
-/* All operands of heed_mha but the rows of tokens and memory, the maps and the workspace. */
+/* All operands of heed_mha but the rows of tokens, memory, residual and y, the maps and the workspace. */
 void heed_mha_read(struct heed_operands *operands, const heed_context *context, const heed_mha_weights *weights,
                    const heed_mha_args *args);
 

@@ -14,20 +14,41 @@ struct stack {
     heed_encoder_args args;
     heed_decoder_args memory;
     size_t rows, memory_rows, d_model;
-    bool lasting; /* planned for all lengths of the caches */
+    bool memory_cached;
+    bool norms_before; /* of some layer */
+    bool lasting;      /* planned for all lengths of the caches */
 };
 
 /* ---- layers as the caller gave them ---- */
 
-static const heed_decoder_layer *cross_of(const struct stack *s, size_t index)
-{
-    return s->decoder ? (const heed_decoder_layer *)(const void *)(s->first + index * s->stride) : NULL;
-}
+/* A copy with the defaults of what the caller's version does not have. */
+struct layer {
+    heed_encoder_layer self;
+    heed_decoder_layer cross; /* of a decoder */
+};
 
-static const heed_encoder_layer *layer_of(const struct stack *s, size_t index)
+static heed_status read_layer(const struct stack *s, size_t index, struct layer *layer)
 {
-    return s->decoder ? cross_of(s, index)->self
-                      : (const heed_encoder_layer *)(const void *)(s->first + index * s->stride);
+    const heed_encoder_layer no_self = HEED_ENCODER_LAYER_INIT;
+    const heed_decoder_layer no_cross = HEED_DECODER_LAYER_INIT;
+    const void *given = s->first + index * s->stride, *self = given;
+    heed_status status = HEED_OK;
+    size_t size;
+    *layer = (struct layer){no_self, no_cross};
+    memcpy(&size, given, sizeof size);
+    if (size != s->stride) /* a longer one would reach beyond the array */
+        return HEED_ERR_STRUCT;
+    if (s->decoder) {
+        status = heed_struct_read(&layer->cross, sizeof layer->cross, sizeof layer->cross, given);
+        self = layer->cross.self;
+    }
+    if (status == HEED_OK && (!self || (s->decoder && !layer->cross.cross)))
+        status = HEED_ERR_NULL;
+    if (status == HEED_OK)
+        status = heed_struct_read(&layer->self, sizeof layer->self, sizeof layer->self, self);
+    if (status == HEED_OK && (!layer->self.attention || !layer->self.ffn))
+        status = HEED_ERR_NULL;
+    return status;
 }
 
 static heed_mha_args self_args(const struct stack *s, const heed_encoder_layer *layer)
@@ -76,44 +97,24 @@ static heed_mha_args cross_args(const struct stack *s, const heed_decoder_layer 
 
 /* ---- checks ---- */
 
-static heed_status read_layer(const struct stack *s, size_t index)
-{
-    heed_decoder_layer cross = HEED_DECODER_LAYER_INIT;
-    heed_encoder_layer layer = HEED_ENCODER_LAYER_INIT;
-    const unsigned char *given = s->first + index * s->stride;
-    size_t size;
-    memcpy(&size, given, sizeof size);
-    if (size != s->stride) /* a longer one would reach beyond the array */
-        return HEED_ERR_STRUCT;
-    heed_status status = HEED_OK;
-    if (s->decoder)
-        status = heed_struct_read(&cross, sizeof cross, sizeof cross, given);
-    if (status == HEED_OK && s->decoder && (!cross.self || !cross.cross))
-        status = HEED_ERR_NULL;
-    if (status == HEED_OK)
-        status = heed_struct_read(&layer, sizeof layer, sizeof layer, s->decoder ? (const void *)cross.self : given);
-    if (status == HEED_OK && (!layer.attention || !layer.ffn))
-        status = HEED_ERR_NULL;
-    return status;
-}
-
 /* Layer `index` has caches where the first one has, and shares none with those before it. Its own two are compared
  * with all its operands. */
-static heed_status check_caches(const struct stack *s, size_t index)
+static heed_status check_caches(const struct stack *s, size_t index, const struct layer *layer)
 {
-    const heed_kv_cache *cache = layer_of(s, index)->cache;
-    const heed_kv_cache *memory_cache = s->decoder ? cross_of(s, index)->memory_cache : NULL;
-    bool memory_cached = s->decoder && cross_of(s, 0)->memory_cache;
-    if (!cache != !layer_of(s, 0)->cache || !memory_cache != !memory_cached)
-        return HEED_ERR_NULL;
-    bool shared = false;
-    for (size_t i = 0; i < index && !shared; i++) {
-        const heed_kv_cache *other = layer_of(s, i)->cache;
-        const heed_kv_cache *other_memory = s->decoder ? cross_of(s, i)->memory_cache : NULL;
-        shared = (cache && (cache == other || cache == other_memory)) ||
-                 (memory_cache && (memory_cache == other || memory_cache == other_memory));
+    const heed_kv_cache *cache = layer->self.cache, *memory_cache = layer->cross.memory_cache;
+    for (size_t i = 0; i < index; i++) {
+        struct layer other;
+        heed_status status = read_layer(s, i, &other);
+        if (status != HEED_OK)
+            return status;
+        if (!cache != !other.self.cache || !memory_cache != !other.cross.memory_cache)
+            return HEED_ERR_NULL;
+        if (cache && (cache == other.self.cache || cache == other.cross.memory_cache))
+            return HEED_ERR_OVERLAP;
+        if (memory_cache && (memory_cache == other.self.cache || memory_cache == other.cross.memory_cache))
+            return HEED_ERR_OVERLAP;
     }
-    return shared ? HEED_ERR_OVERLAP : HEED_OK;
+    return HEED_OK;
 }
 
 static bool norm_is_valid(heed_norm norm)
@@ -121,14 +122,15 @@ static bool norm_is_valid(heed_norm norm)
     return norm == HEED_NORM_LAYERNORM || norm == HEED_NORM_RMSNORM;
 }
 
-static heed_status check_norms(const heed_encoder_layer *layer, const heed_decoder_layer *cross)
+static heed_status check_norms(const struct layer *layer)
 {
-    if (!heed_eps_is_valid(layer->eps))
+    const heed_encoder_layer *l = &layer->self;
+    if (!heed_eps_is_valid(l->eps))
         return HEED_ERR_VALUE;
-    if ((layer->order != HEED_NORM_POST && layer->order != HEED_NORM_PRE) || !norm_is_valid(layer->norm))
+    if ((l->order != HEED_NORM_POST && l->order != HEED_NORM_PRE) || !norm_is_valid(l->norm))
         return HEED_ERR_ENUM;
-    bool shifts = layer->norm1_shift || layer->norm2_shift || (cross && cross->norm_shift);
-    return layer->norm == HEED_NORM_RMSNORM && shifts ? HEED_ERR_VALUE : HEED_OK;
+    bool shifts = l->norm1_shift || l->norm2_shift || layer->cross.norm_shift;
+    return l->norm == HEED_NORM_RMSNORM && shifts ? HEED_ERR_VALUE : HEED_OK;
 }
 
 static bool fits(const heed_mha_weights *attention, size_t d_model)
@@ -153,29 +155,30 @@ static heed_status plan_cross(const struct stack *s, const heed_decoder_layer *c
 /* Checks one layer and gives the scratch that the largest of its parts needs. d_model is that of the first one. */
 static heed_status check_layer(struct stack *s, size_t index, size_t *bytes)
 {
+    struct layer layer;
+    const heed_encoder_layer *self = &layer.self;
     size_t self_bytes = 0, cross_bytes = 0, ffn_bytes = 0;
-    heed_status status = read_layer(s, index);
+    heed_status status = read_layer(s, index, &layer);
     if (status == HEED_OK)
-        status = check_caches(s, index);
+        status = check_caches(s, index, &layer);
     if (status != HEED_OK)
         return status;
-    const heed_encoder_layer *layer = layer_of(s, index);
-    const heed_decoder_layer *cross = cross_of(s, index);
-    const heed_mha_args args = self_args(s, layer);
-    status = heed_mha_plan(s->context, layer->attention, &args, s->lasting, &self_bytes);
+    const heed_mha_args args = self_args(s, self);
+    status = heed_mha_plan(s->context, self->attention, &args, s->lasting, &self_bytes);
     if (status == HEED_OK)
-        status = heed_ffn_workspace(s->context, layer->ffn, s->rows, &ffn_bytes);
+        status = heed_ffn_workspace(s->context, self->ffn, s->rows, &ffn_bytes);
     if (status == HEED_OK)
-        status = check_norms(layer, cross);
+        status = check_norms(&layer);
     if (status != HEED_OK)
         return status;
     if (index == 0)
-        s->d_model = heed_weights_in(layer->attention->query);
-    if (!fits(layer->attention, s->d_model) || heed_weights_in(layer->ffn->up) != s->d_model ||
-        heed_weights_out(layer->ffn->down) != s->d_model)
+        s->d_model = heed_weights_in(self->attention->query);
+    if (!fits(self->attention, s->d_model) || heed_weights_in(self->ffn->up) != s->d_model ||
+        heed_weights_out(self->ffn->down) != s->d_model)
         return HEED_ERR_SHAPE;
-    if (cross)
-        status = plan_cross(s, cross, &cross_bytes);
+    if (s->decoder)
+        status = plan_cross(s, &layer.cross, &cross_bytes);
+    s->norms_before |= self->order == HEED_NORM_PRE;
     *bytes = larger(larger(self_bytes, cross_bytes), ffn_bytes);
     return status;
 }
@@ -201,19 +204,20 @@ static heed_status read_args(struct stack *s, const struct heed_layers *layers)
     return HEED_OK;
 }
 
-/* Rows of tokens and of new memory. That of earlier calls, in caches, has none. */
+/* Rows of tokens and of new memory. That of earlier calls, in caches, has none, nor has one that no token asks for. */
 static heed_status count_rows(struct stack *s)
 {
     const struct heed_sequences tokens = {s->args.batch, s->args.seq, s->args.offsets};
+    struct layer first;
     heed_status status = heed_sequences_check(&tokens, true, &s->rows);
+    if (status == HEED_OK)
+        status = read_layer(s, 0, &first);
     if (status != HEED_OK || !s->decoder)
         return status;
-    status = read_layer(s, 0);
-    if (status != HEED_OK)
-        return status;
-    bool some = !cross_of(s, 0)->memory_cache || s->memory.memory_offsets;
+    s->memory_cached = first.cross.memory_cache != NULL;
+    bool some = s->memory_cached ? s->memory.memory_offsets != NULL : s->rows > 0;
     const struct heed_sequences memory = {s->args.batch, some ? s->memory.memory_seq : 0, s->memory.memory_offsets};
-    return heed_sequences_check(&memory, true, &s->memory_rows);
+    return some ? heed_sequences_check(&memory, true, &s->memory_rows) : HEED_OK;
 }
 
 static heed_status describe(struct stack *s, const heed_context *context, struct heed_context *fallback,
@@ -248,16 +252,20 @@ static heed_status describe(struct stack *s, const heed_context *context, struct
 /* Without tokens there is nothing to do but to append memory. */
 static bool is_idle(const struct stack *s)
 {
-    return s->rows == 0 && !(s->memory_rows > 0 && cross_of(s, 0)->memory_cache);
+    return s->rows == 0 && !(s->memory_rows > 0 && s->memory_cached);
 }
 
-/* One buffer of rows beside y, and what the layers need inside. */
+static size_t normal_floats(const struct stack *s)
+{
+    return s->norms_before ? heed_times(s->rows, s->d_model) : 0;
+}
+
+/* The normalized rows that a part reads beside its residual, and what the parts need inside. */
 static size_t scratch_parts(const struct stack *s, size_t layer_bytes)
 {
     if (is_idle(s))
         return 0;
-    return heed_plus(heed_scratch_part(heed_times(s->rows, s->d_model), sizeof(float)),
-                     heed_scratch_part(layer_bytes, 1));
+    return heed_plus(heed_scratch_part(normal_floats(s), sizeof(float)), heed_scratch_part(layer_bytes, 1));
 }
 
 heed_status heed_layers_workspace(const heed_context *context, const struct heed_layers *layers, size_t *bytes)
@@ -288,17 +296,20 @@ static void read_cross(struct heed_operands *operands, const struct stack *s, co
 /* What the operators of a layer would otherwise refuse half-way. */
 static heed_status check_operands(const struct stack *s, size_t index, const heed_workspace *workspace, size_t bytes)
 {
-    const heed_encoder_layer *layer = layer_of(s, index);
-    const heed_mha_args args = self_args(s, layer);
-    const float *const vectors[] = {s->args.final_scale, s->args.final_shift, layer->norm1_scale,
-                                    layer->norm1_shift,  layer->norm2_scale,  layer->norm2_shift};
+    struct layer layer;
     struct heed_operands operands;
-    heed_operands_begin(&operands, HEED_OK);
+    heed_operands_begin(&operands, read_layer(s, index, &layer));
+    if (operands.status != HEED_OK)
+        return operands.status;
+    const heed_encoder_layer *self = &layer.self;
+    const heed_mha_args args = self_args(s, self);
+    const float *const vectors[] = {s->args.final_scale, s->args.final_shift, self->norm1_scale,
+                                    self->norm1_shift,   self->norm2_scale,   self->norm2_shift};
     read_vectors(&operands, s, sizeof vectors / sizeof *vectors, vectors);
-    heed_mha_read(&operands, s->context, layer->attention, &args);
-    heed_ffn_read(&operands, layer->ffn, s->rows);
+    heed_mha_read(&operands, s->context, self->attention, &args);
+    heed_ffn_read(&operands, self->ffn, s->rows);
     if (s->decoder)
-        read_cross(&operands, s, cross_of(s, index));
+        read_cross(&operands, s, &layer.cross);
     heed_read(&operands, s->args.x, sizeof(float), s->rows, s->d_model, s->args.ldx, 1);
     heed_write(&operands, s->args.y, sizeof(float), s->rows, s->d_model, s->args.ldy, 1);
     return heed_operands_check(&operands, workspace, bytes);
@@ -362,29 +373,34 @@ static heed_status run_part(const struct stack *s, const heed_encoder_layer *lay
     return status == HEED_OK ? apply(s, layer, part, normal, x, inner) : status;
 }
 
-static heed_status run_layer(const struct stack *s, size_t index, struct rows x, float *z, const heed_workspace *inner)
+static heed_status run_layer(const struct stack *s, const struct layer *layer, struct rows x, float *z,
+                             const heed_workspace *inner)
 {
-    const heed_encoder_layer *layer = layer_of(s, index);
-    const heed_decoder_layer *cross = cross_of(s, index);
+    const heed_encoder_layer *l = &layer->self;
+    const heed_decoder_layer *cross = &layer->cross;
     const struct rows y = {s->args.y, s->args.ldy};
-    const struct part self = {layer->attention, self_args(s, layer), layer->norm1_scale, layer->norm1_shift};
-    heed_status status = run_part(s, layer, &self, x, z, inner);
-    if (status == HEED_OK && cross) {
+    const struct part self = {l->attention, self_args(s, l), l->norm1_scale, l->norm1_shift};
+    const struct part ffn = {.scale = l->norm2_scale, .shift = l->norm2_shift};
+    heed_status status = run_part(s, l, &self, x, z, inner);
+    if (status == HEED_OK && s->decoder) {
         const struct part memory = {cross->cross, cross_args(s, cross), cross->norm_scale, cross->norm_shift};
-        status = run_part(s, layer, &memory, y, z, inner);
+        status = run_part(s, l, &memory, y, z, inner);
     }
-    const struct part ffn = {.scale = layer->norm2_scale, .shift = layer->norm2_shift};
-    return status == HEED_OK ? run_part(s, layer, &ffn, y, z, inner) : status;
+    return status == HEED_OK ? run_part(s, l, &ffn, y, z, inner) : status;
 }
 
 static heed_status run_layers(const struct stack *s, struct heed_scratch *scratch, size_t layer_bytes)
 {
-    float *z = heed_scratch_take(scratch, s->rows * s->d_model, sizeof(float));
+    float *z = heed_scratch_take(scratch, normal_floats(s), sizeof(float));
     const heed_workspace inner = {scratch->next, layer_bytes};
     const struct rows x = {s->args.x, s->args.ldx}, y = {s->args.y, s->args.ldy};
     heed_status status = HEED_OK;
-    for (size_t i = 0; status == HEED_OK && i < s->n_layers; i++)
-        status = run_layer(s, i, i == 0 ? x : y, z, &inner);
+    for (size_t i = 0; status == HEED_OK && i < s->n_layers; i++) {
+        struct layer layer;
+        status = read_layer(s, i, &layer);
+        if (status == HEED_OK)
+            status = run_layer(s, &layer, i == 0 ? x : y, z, &inner);
+    }
     if (status == HEED_OK && (s->args.final_scale || s->args.final_shift))
         status = normalize(s, s->args.final_norm, y.data, y.ld, s->args.final_scale, s->args.final_shift,
                            s->args.final_eps, s->args.y, y.ld);

@@ -19,7 +19,9 @@ static void pool_sequences(const void *arg, size_t first, size_t count)
         size_t rows = p->offsets[s + 1] - p->offsets[s];
         const float *src = rows ? p->src + p->offsets[s] * p->ld_src : NULL;
         float *dst = p->dst + s * p->ld_dst;
-        if (p->pooling == HEED_POOLING_FIRST && rows > 0)
+        if (p->pooling == HEED_POOLING_LAST && rows > 0)
+            src += (rows - 1) * p->ld_src;
+        if ((p->pooling == HEED_POOLING_FIRST || p->pooling == HEED_POOLING_LAST) && rows > 0)
             p->kernels->sum_rows(1, &src, p->cols, dst);
         else if (p->pooling == HEED_POOLING_MAX && rows > 0)
             p->kernels->max_rows(rows, p->cols, src, p->ld_src, dst);
@@ -36,7 +38,8 @@ heed_status heed_pool(const heed_context *context, heed_pooling pooling, size_t 
     heed_status status = heed_context_resolve(context, &fallback, &c);
     if (status != HEED_OK)
         return status;
-    if (pooling != HEED_POOLING_FIRST && pooling != HEED_POOLING_MEAN && pooling != HEED_POOLING_MAX)
+    if (pooling != HEED_POOLING_FIRST && pooling != HEED_POOLING_MEAN && pooling != HEED_POOLING_MAX &&
+        pooling != HEED_POOLING_LAST)
         return HEED_ERR_ENUM;
     if (sequences > 0 && !offsets)
         return HEED_ERR_NULL;

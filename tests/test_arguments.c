@@ -854,6 +854,7 @@ static void test_pool(void)
     GOOD((void)0);
     GOOD(p.pooling = HEED_POOLING_FIRST);
     GOOD(p.pooling = HEED_POOLING_MAX);
+    GOOD(p.pooling = HEED_POOLING_LAST);
     WRONG(HEED_ERR_ENUM, p.pooling = (heed_pooling)NOT_IN_ENUM);
     WRONG(HEED_ERR_NULL, p.offsets = NULL);
     WRONG(HEED_ERR_ALIGNMENT, p.offsets = shifted(p.offsets, 2));
@@ -2069,6 +2070,8 @@ static void test_decoder(void)
     WRONG(HEED_ERR_OVERLAP, (p.a.memory_lengths = p.lengths, p.tokens.y = shifted(&p.lengths[1], 0)));
     GOOD((p.tokens.y = at(0), p.tokens.ldy = 9));
     GOOD(p.a.memory = p.tokens.x);
+    GOOD((p.tokens.seq = 0, p.a.memory = NULL, p.a.memory_mask.type = HEED_MASK_NONE));
+    WRONG(HEED_ERR_STRUCT, p.self[1].struct_size += 4);
     WRONG(HEED_ERR_OVERFLOW, p.a.memory_seq = SIZE_MAX);
     WRONG(HEED_ERR_OVERFLOW, p.a.memory_seq = SIZE_MAX / 64);
     WRONG(HEED_ERR_OVERFLOW, p.a.ld_memory = SIZE_MAX / 4);
@@ -2244,8 +2247,10 @@ static void test_huge_scratch(void)
     e.seq = 1;
     e.x = e.y = at(0);
     e.ldx = e.ldy = D_MODEL;
-    expect(HEED_ERR_OVERFLOW, heed_encoder_workspace(NULL, 1, &model.layer.layer, &e, &bytes), "a stack's workspace");
-    expect(HEED_ERR_OVERFLOW, heed_encoder(NULL, 1, &model.layer.layer, &e, NULL), "a stack");
+    heed_encoder_layer layer = model.layer.layer;
+    layer.order = HEED_NORM_PRE;
+    expect(HEED_ERR_OVERFLOW, heed_encoder_workspace(NULL, 1, &layer, &e, &bytes), "a stack's workspace");
+    expect(HEED_ERR_OVERFLOW, heed_encoder(NULL, 1, &layer, &e, NULL), "a stack");
     heed_mha_args m = HEED_MHA_ARGS_INIT;
     m.batch = PTRDIFF_MAX / 90;
     m.seq_q = 1;

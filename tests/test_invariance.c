@@ -390,6 +390,11 @@ static void run_max_pool(const struct setting *s, float *out)
     pool(s, HEED_POOLING_MAX, out);
 }
 
+static void run_last_pool(const struct setting *s, float *out)
+{
+    pool(s, HEED_POOLING_LAST, out);
+}
+
 static void run_top_k(const struct setting *s, float *out)
 {
     enum { K = 30 };
@@ -654,6 +659,7 @@ static const struct invariant {
     {"embed", run_embed, ROWS, WIDE, NULL},
     {"pool", run_pool, ROWS, WIDE, NULL},
     {"maximum pool", run_max_pool, ROWS, WIDE, NULL},
+    {"last of a pool", run_last_pool, ROWS, WIDE, NULL},
     {"top k", run_top_k, ROWS, 60, NULL},
     {"embed and layernorm", run_embed_layernorm, ROWS, WIDE, NULL},
     {"ffn", run_ffn, LAYER_ROWS, D_MODEL, NULL},

@@ -364,6 +364,9 @@ static void test_l2_and_pool(const struct heed_kernels *table)
             CHECK(heed_pool(context, HEED_POOLING_FIRST, 1, offsets, cols, x, cols, y, cols) == HEED_OK);
             if (rows > 0)
                 check_same(1, cols, y, cols, x, cols, "first");
+            CHECK(heed_pool(context, HEED_POOLING_LAST, 1, offsets, cols, x, cols, y, cols) == HEED_OK);
+            if (rows > 0)
+                check_same(1, cols, y, cols, x + (rows - 1) * cols, cols, "last");
             memset(x, 0, n * sizeof *x);
             CHECK(heed_l2_normalize(context, 1, n, p % 2 ? 0x1p-149f : 0.0f, x, n, y, n) == HEED_OK);
             check_same(1, n, y, n, x, n, "a zero row");
