@@ -416,6 +416,13 @@ heed_status heed_kv_append_check(const struct heed_kv_append *append);
 void heed_kv_append_run(const struct heed_context *context, const struct heed_kv_append *append, size_t rows,
                         const heed_heads *k, const heed_heads *v);
 
+/* Puts n keys, ld apart, into panels [][dim][16] at columns first to first + n - 1. Columns after the last one
+ * of a panel that begins among them become 0. */
+void heed_put_keys(const struct heed_kernels *kernels, size_t dim, size_t first, size_t n, const float *src, size_t ld,
+                   float *panels);
+
+/* ---- attention (attention.c, mha.c) ---- */
+
 /* heed_attention_workspace, and its checks, for when these keys will have been appended, if not NULL. The need grows
  * with the keys: what lasts is that of as many as the cache may come to have. */
 heed_status heed_attention_workspace_after(const heed_context *context, const heed_attention_args *args,
@@ -432,11 +439,6 @@ heed_status heed_mha_run(const heed_context *context, const heed_mha_weights *we
 /* All operands of heed_mha but the rows of tokens, memory, residual and y, the maps and the workspace. */
 void heed_mha_read(struct heed_operands *operands, const heed_context *context, const heed_mha_weights *weights,
                    const heed_mha_args *args);
-
-/* Puts n keys, ld apart, into panels [][dim][16] at columns first to first + n - 1. Columns after the last one
- * of a panel that begins among them become 0. */
-void heed_put_keys(const struct heed_kernels *kernels, size_t dim, size_t first, size_t n, const float *src, size_t ld,
-                   float *panels);
 
 /* ---- elementary functions in double (elementary.c): the same bits everywhere, unlike libm's ---- */
 

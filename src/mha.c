@@ -296,9 +296,9 @@ static heed_status project(const struct mha *m, size_t rows, const float *x, siz
 /* The rows of rotary's tables, in scratch where they are counted. */
 static const int32_t *find_positions(const struct mha *m, int32_t *scratch)
 {
-    if (m->args.position_ids)
+    if (counted_positions(m) == 0)
         return m->args.position_ids;
-    for (size_t b = 0; counted_positions(m) > 0 && b < m->queries.batch; b++) {
+    for (size_t b = 0; b < m->queries.batch; b++) {
         size_t begin = heed_sequence_begin(&m->queries, b), n = heed_sequence_length(&m->queries, b);
         for (size_t i = 0; i < n; i++)
             scratch[begin + i] = (int32_t)(first_position(m, b) + i);
