@@ -2071,7 +2071,7 @@ static void test_decoder(void)
     GOOD((p.tokens.y = at(0), p.tokens.ldy = 9));
     GOOD(p.a.memory = p.tokens.x);
     GOOD((p.tokens.seq = 0, p.a.memory = NULL, p.a.memory_mask.type = HEED_MASK_NONE));
-    WRONG(HEED_ERR_STRUCT, p.self[1].struct_size += 4);
+    WRONG(HEED_ERR_STRUCT, p.self[1].struct_size += sizeof(size_t)); /* whatever follows is not 0 */
     WRONG(HEED_ERR_OVERFLOW, p.a.memory_seq = SIZE_MAX);
     WRONG(HEED_ERR_OVERFLOW, p.a.memory_seq = SIZE_MAX / 64);
     WRONG(HEED_ERR_OVERFLOW, p.a.ld_memory = SIZE_MAX / 4);
