@@ -50,9 +50,4 @@ void layer_scale_matrices(const struct problem *problem);
 /* Multiply-adds times two, attention's of the keys that a query sees. */
 double layer_flops(const struct shape *shape);
 
-/* heed's own layer. */
-struct own_layer *own_layer_open(const struct problem *problem);
-bool own_layer_call(void *layer);
-void own_layer_close(void *layer);
-
 #endif

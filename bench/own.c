@@ -6,8 +6,8 @@
 #include "impl.h"
 
 #include "diag.h"
-#include "layer.h"
 #include "memory.h"
+#include "own.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,11 +30,22 @@ struct own {
     void *mask;
 };
 
-static bool done(heed_status status)
+bool own_done(heed_status status)
 {
     if (status != HEED_OK)
         diag_print("heed: %s", heed_status_string(status));
     return status == HEED_OK;
+}
+
+bool own_pack(const heed_context *context, size_t in, size_t out, const float *matrix, void **memory,
+              const heed_weights **weights)
+{
+    size_t bytes = 0;
+    if (!own_done(heed_weights_bytes(HEED_TYPE_F32, in, out, &bytes)))
+        return false;
+    *memory = memory_aligned_array(bytes, 1);
+    return *memory && own_done(heed_weights_pack(context, HEED_TYPE_F32, HEED_LAYOUT_IN_OUT, in, out, matrix, out,
+                                                 *memory, bytes, weights));
 }
 
 static bool take_workspace(struct own *own, size_t bytes)
@@ -57,16 +68,16 @@ static bool call_matmul(void *state)
     const struct shape *s = &p->shape;
     /* A product that needs so little takes it from the stack if it is given none. */
     const heed_workspace *workspace = own->workspace.bytes > 16384 ? &own->workspace : NULL;
-    return done(heed_matmul(p->context, transpose(s->transposed_a), transpose(s->transposed_b), s->m, s->n, s->k, 1.0f,
-                            p->operand[0], s->transposed_a ? s->m : s->k, p->operand[1], s->transposed_b ? s->k : s->n,
-                            0.0f, p->out, s->n, workspace));
+    return own_done(heed_matmul(p->context, transpose(s->transposed_a), transpose(s->transposed_b), s->m, s->n, s->k,
+                                1.0f, p->operand[0], s->transposed_a ? s->m : s->k, p->operand[1],
+                                s->transposed_b ? s->k : s->n, 0.0f, p->out, s->n, workspace));
 }
 
 static bool call_linear(void *state)
 {
     const struct own *own = state;
     const struct problem *p = own->problem;
-    return done(
+    return own_done(
         heed_linear(p->context, p->shape.m, p->operand[0], p->shape.k, own->weights, &own->linear, p->out, p->shape.n));
 }
 
@@ -75,8 +86,8 @@ static bool prepare_matmul(struct own *own)
     const struct problem *p = own->problem;
     const struct shape *s = &p->shape;
     size_t bytes = 0;
-    return done(heed_matmul_workspace(p->context, transpose(s->transposed_a), transpose(s->transposed_b), s->m, s->n,
-                                      s->k, &bytes)) &&
+    return own_done(heed_matmul_workspace(p->context, transpose(s->transposed_a), transpose(s->transposed_b), s->m,
+                                          s->n, s->k, &bytes)) &&
            take_workspace(own, bytes);
 }
 
@@ -89,14 +100,10 @@ static bool prepare_linear(struct own *own)
         [EPILOGUE_SILU] = HEED_ACTIVATION_SILU,
     };
     const struct problem *p = own->problem;
-    size_t bytes = 0, in = p->shape.k, out = p->shape.n;
+    size_t in = p->shape.k, out = p->shape.n;
     own->linear.bias = p->shape.epilogue == EPILOGUE_NONE ? NULL : p->operand[2];
     own->linear.activation = activations[p->shape.epilogue];
-    if (!done(heed_weights_bytes(HEED_TYPE_F32, in, out, &bytes)))
-        return false;
-    own->packed = memory_aligned_array(bytes, 1);
-    return own->packed && done(heed_weights_pack(p->context, HEED_TYPE_F32, HEED_LAYOUT_IN_OUT, in, out, p->operand[1],
-                                                 out, own->packed, bytes, &own->weights));
+    return own_pack(p->context, in, out, p->operand[1], &own->packed, &own->weights);
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
@@ -105,14 +112,14 @@ static bool call_softmax(void *state)
 {
     const struct problem *p = ((const struct own *)state)->problem;
     size_t n = p->shape.n;
-    return done(heed_softmax(p->context, p->shape.m, n, p->operand[0], n, p->out, n));
+    return own_done(heed_softmax(p->context, p->shape.m, n, p->operand[0], n, p->out, n));
 }
 
 static bool call_log_softmax(void *state)
 {
     const struct problem *p = ((const struct own *)state)->problem;
     size_t n = p->shape.n;
-    return done(heed_log_softmax(p->context, p->shape.m, n, p->operand[0], n, NULL, p->out, n));
+    return own_done(heed_log_softmax(p->context, p->shape.m, n, p->operand[0], n, NULL, p->out, n));
 }
 
 static bool call_rmsnorm(void *state)
@@ -120,7 +127,7 @@ static bool call_rmsnorm(void *state)
     const struct own *own = state;
     const struct problem *p = own->problem;
     size_t n = p->shape.n;
-    return done(heed_rmsnorm(p->context, p->shape.m, n, p->operand[0], n, &own->rmsnorm, p->out, n));
+    return own_done(heed_rmsnorm(p->context, p->shape.m, n, p->operand[0], n, &own->rmsnorm, p->out, n));
 }
 
 static bool call_layernorm(void *state)
@@ -128,7 +135,7 @@ static bool call_layernorm(void *state)
     const struct own *own = state;
     const struct problem *p = own->problem;
     size_t n = p->shape.n;
-    return done(heed_layernorm(p->context, p->shape.m, n, p->operand[0], n, &own->layernorm, p->out, n));
+    return own_done(heed_layernorm(p->context, p->shape.m, n, p->operand[0], n, &own->layernorm, p->out, n));
 }
 
 static heed_activation activation_of(enum row_function function)
@@ -149,7 +156,7 @@ static bool call_activation(void *state)
 {
     const struct problem *p = ((const struct own *)state)->problem;
     size_t n = p->shape.n;
-    return done(
+    return own_done(
         heed_activate(p->context, activation_of(p->shape.function), p->shape.m, n, p->operand[0], n, p->out, n));
 }
 
@@ -157,8 +164,8 @@ static bool call_swiglu(void *state)
 {
     const struct problem *p = ((const struct own *)state)->problem;
     size_t n = p->shape.n;
-    return done(heed_activate_gated(p->context, HEED_ACTIVATION_SILU, p->shape.m, n, p->operand[0], n, p->operand[1], n,
-                                    p->out, n));
+    return own_done(heed_activate_gated(p->context, HEED_ACTIVATION_SILU, p->shape.m, n, p->operand[0], n,
+                                        p->operand[1], n, p->out, n));
 }
 
 /* Where there is one. */
@@ -207,7 +214,7 @@ static bool prepare_rows(struct own *own, struct impl *impl)
 static bool call_attention(void *state)
 {
     const struct own *own = state;
-    return done(heed_attention(own->problem->context, &own->attention, &own->workspace));
+    return own_done(heed_attention(own->problem->context, &own->attention, &own->workspace));
 }
 
 static bool describe_masks(struct own *own)
@@ -224,7 +231,7 @@ static bool describe_masks(struct own *own)
     if (!s->alibi)
         return true;
     args->slopes = own->slopes = memory_aligned_array(s->heads, sizeof *own->slopes);
-    return own->slopes && done(heed_alibi_slopes(s->heads, 8.0, own->slopes));
+    return own->slopes && own_done(heed_alibi_slopes(s->heads, 8.0, own->slopes));
 }
 
 static bool describe_attention(struct own *own)
@@ -258,21 +265,22 @@ static bool fill_cache(struct own *own)
     options.n_kv_heads = s->kv_heads;
     options.head_dim = options.value_dim = s->k;
     options.capacity = s->n;
-    if (!done(heed_kv_cache_bytes(&options, &bytes)))
+    if (!own_done(heed_kv_cache_bytes(&options, &bytes)))
         return false;
     own->cache = memory_aligned_array(bytes, 1);
-    if (!own->cache || !done(heed_kv_cache_create(&options, own->cache, bytes, &cache)))
+    if (!own->cache || !own_done(heed_kv_cache_create(&options, own->cache, bytes, &cache)))
         return false;
     own->attention.cache = cache;
-    return done(heed_kv_cache_append_batch(p->context, cache, s->batch, NULL, s->n, NULL, &own->attention.k,
-                                           &own->attention.v));
+    return own_done(heed_kv_cache_append_batch(p->context, cache, s->batch, NULL, s->n, NULL, &own->attention.k,
+                                               &own->attention.v));
 }
 
 static bool prepare_attention(struct own *own)
 {
     size_t bytes = 0;
     return describe_attention(own) && (own->problem->suite->kind != SUITE_DECODE || fill_cache(own)) &&
-           done(heed_attention_workspace(own->problem->context, &own->attention, &bytes)) && take_workspace(own, bytes);
+           own_done(heed_attention_workspace(own->problem->context, &own->attention, &bytes)) &&
+           take_workspace(own, bytes);
 }
 
 /* ---- attention, unfused --------------------------------------------------------------------- */
@@ -327,11 +335,11 @@ static bool scale_scores(const struct own *own, size_t head)
     const struct problem *p = own->problem;
     size_t n = p->shape.n;
     if (!own->mask)
-        return done(heed_softmax(p->context, p->shape.m, n, own->scores, n, own->scores, n));
+        return own_done(heed_softmax(p->context, p->shape.m, n, own->scores, n, own->scores, n));
     heed_softmax_options options = own->softmax;
     if (p->shape.alibi)
         options.mask.data = (const float *)own->mask + head * own->softmax.mask.head_stride;
-    return done(heed_masked_softmax(p->context, p->shape.m, n, own->scores, n, &options, own->scores, n));
+    return own_done(heed_masked_softmax(p->context, p->shape.m, n, own->scores, n, &options, own->scores, n));
 }
 
 static bool run_head(const struct own *own, size_t batch, size_t head)
@@ -344,11 +352,12 @@ static bool run_head(const struct own *own, size_t batch, size_t head)
     const float *k = a->k.data + batch * a->k.batch_stride + kv_head * a->k.head_stride;
     const float *v = a->v.data + batch * a->v.batch_stride + kv_head * a->v.head_stride;
     float *out = a->out.data + batch * a->out.batch_stride + head * a->out.head_stride;
-    return done(heed_matmul(p->context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, s->m, s->n, s->k, 1.0f / sqrtf((float)s->k),
-                            q, a->q.row_stride, k, a->k.row_stride, 0.0f, own->scores, s->n, &own->workspace)) &&
+    return own_done(heed_matmul(p->context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, s->m, s->n, s->k,
+                                1.0f / sqrtf((float)s->k), q, a->q.row_stride, k, a->k.row_stride, 0.0f, own->scores,
+                                s->n, &own->workspace)) &&
            scale_scores(own, head) &&
-           done(heed_matmul(p->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->m, s->k, s->n, 1.0f, own->scores, s->n,
-                            v, a->v.row_stride, 0.0f, out, a->out.row_stride, &own->workspace));
+           own_done(heed_matmul(p->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->m, s->k, s->n, 1.0f, own->scores,
+                                s->n, v, a->v.row_stride, 0.0f, out, a->out.row_stride, &own->workspace));
 }
 
 static bool call_unfused(void *state)
@@ -367,8 +376,8 @@ static bool prepare_unfused(struct own *own)
     const struct shape *s = &p->shape;
     size_t first = 0, second = 0;
     if (!describe_attention(own) || !make_mask(own) ||
-        !done(heed_matmul_workspace(p->context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, s->m, s->n, s->k, &first)) ||
-        !done(heed_matmul_workspace(p->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->m, s->k, s->n, &second)))
+        !own_done(heed_matmul_workspace(p->context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, s->m, s->n, s->k, &first)) ||
+        !own_done(heed_matmul_workspace(p->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->m, s->k, s->n, &second)))
         return false;
     own->scores = memory_aligned_array(s->m * s->n, sizeof *own->scores);
     return take_workspace(own, first > second ? first : second) && own->scores;

@@ -5,8 +5,8 @@
 
 #include "layer.h"
 
-#include "diag.h"
 #include "memory.h"
+#include "own.h"
 
 #include <stdlib.h>
 
@@ -21,23 +21,11 @@ struct own_layer {
     heed_workspace workspace;
 };
 
-static bool done(heed_status status)
-{
-    if (status != HEED_OK)
-        diag_print("heed: %s", heed_status_string(status));
-    return status == HEED_OK;
-}
-
 static bool pack(struct own_layer *own, enum layer_matrix matrix, const heed_weights **weights)
 {
     const struct problem *p = own->problem;
     struct layer_size size = layer_size(&p->shape, matrix);
-    size_t bytes = 0;
-    if (!done(heed_weights_bytes(HEED_TYPE_F32, size.in, size.out, &bytes)))
-        return false;
-    void *memory = own->packed[matrix] = memory_aligned_array(bytes, 1);
-    return memory && done(heed_weights_pack(p->context, HEED_TYPE_F32, HEED_LAYOUT_IN_OUT, size.in, size.out,
-                                            layer_matrix(p, matrix), size.out, memory, bytes, weights));
+    return own_pack(p->context, size.in, size.out, layer_matrix(p, matrix), &own->packed[matrix], weights);
 }
 
 static bool pack_up(struct own_layer *own)
@@ -47,12 +35,12 @@ static bool pack_up(struct own_layer *own)
         return pack(own, LAYER_UP, &own->ffn.up);
     struct layer_size size = layer_size(&p->shape, LAYER_UP);
     size_t bytes = 0;
-    if (!done(heed_weights_gated_bytes(HEED_TYPE_F32, size.in, size.out, &bytes)))
+    if (!own_done(heed_weights_gated_bytes(HEED_TYPE_F32, size.in, size.out, &bytes)))
         return false;
     void *memory = own->packed[LAYER_UP] = memory_aligned_array(bytes, 1);
-    return memory && done(heed_weights_pack_gated(p->context, HEED_TYPE_F32, HEED_LAYOUT_IN_OUT, size.in, size.out,
-                                                  layer_matrix(p, LAYER_GATE), size.out, layer_matrix(p, LAYER_UP),
-                                                  size.out, memory, bytes, &own->ffn.up));
+    return memory && own_done(heed_weights_pack_gated(p->context, HEED_TYPE_F32, HEED_LAYOUT_IN_OUT, size.in, size.out,
+                                                      layer_matrix(p, LAYER_GATE), size.out, layer_matrix(p, LAYER_UP),
+                                                      size.out, memory, bytes, &own->ffn.up));
 }
 
 static bool make_weights(struct own_layer *own)
@@ -85,7 +73,7 @@ static bool make_rotary(struct own_layer *own)
     own->sine = memory_aligned_array(m * half, sizeof *own->sine);
     own->layer.rotary = (heed_rotary_tables){HEED_ROTARY_HALVES, dims, own->cosine, own->sine, half, half, m};
     return own->cosine && own->sine &&
-           done(heed_rotary_table(p->context, m, NULL, 0, dims, &options, own->cosine, half, own->sine, half));
+           own_done(heed_rotary_table(p->context, m, NULL, 0, dims, &options, own->cosine, half, own->sine, half));
 }
 
 static bool make_layer(struct own_layer *own)
@@ -122,7 +110,7 @@ struct own_layer *own_layer_open(const struct problem *problem)
         return NULL;
     *own = (struct own_layer){.problem = problem, .attention = attention, .ffn = ffn, .layer = layer, .args = args};
     size_t bytes = 0;
-    if (make_layer(own) && done(heed_encoder_workspace(problem->context, 1, &own->layer, &own->args, &bytes))) {
+    if (make_layer(own) && own_done(heed_encoder_workspace(problem->context, 1, &own->layer, &own->args, &bytes))) {
         own->workspace = (heed_workspace){memory_aligned_array(bytes, 1), bytes};
         if (own->workspace.memory)
             return own;
@@ -134,7 +122,7 @@ struct own_layer *own_layer_open(const struct problem *problem)
 bool own_layer_call(void *layer)
 {
     const struct own_layer *own = layer;
-    return done(heed_encoder(own->problem->context, 1, &own->layer, &own->args, &own->workspace));
+    return own_done(heed_encoder(own->problem->context, 1, &own->layer, &own->args, &own->workspace));
 }
 
 void own_layer_close(void *layer)

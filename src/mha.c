@@ -189,15 +189,23 @@ static heed_status scratch_parts(const struct mha *m, bool lasting, size_t *part
     return status;
 }
 
+/* Everything but the operands' memory, and the bytes of all scratch and of attention's part. */
+static heed_status plan(struct mha *m, const heed_context *context, struct heed_context *fallback,
+                        const heed_mha_weights *weights, const heed_mha_args *args, bool lasting, size_t *parts,
+                        size_t *attention_bytes)
+{
+    *parts = *attention_bytes = 0;
+    heed_status status = describe(m, context, fallback, weights, args);
+    return status == HEED_OK ? scratch_parts(m, lasting, parts, attention_bytes) : status;
+}
+
 heed_status heed_mha_plan(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
                           bool lasting, size_t *bytes)
 {
     struct heed_context fallback;
     struct mha m;
-    size_t parts = 0, attention_bytes = 0;
-    heed_status status = describe(&m, context, &fallback, weights, args);
-    if (status == HEED_OK)
-        status = scratch_parts(&m, lasting, &parts, &attention_bytes);
+    size_t parts, attention_bytes;
+    heed_status status = plan(&m, context, &fallback, weights, args, lasting, &parts, &attention_bytes);
     return status == HEED_OK ? heed_workspace_answer(parts, bytes) : status;
 }
 
@@ -385,10 +393,8 @@ heed_status heed_mha_run(const heed_context *context, const heed_mha_weights *we
 {
     struct heed_context fallback;
     struct mha m;
-    size_t parts = 0, attention_bytes = 0;
-    heed_status status = describe(&m, context, &fallback, weights, args);
-    if (status == HEED_OK)
-        status = scratch_parts(&m, false, &parts, &attention_bytes);
+    size_t parts, attention_bytes;
+    heed_status status = plan(&m, context, &fallback, weights, args, false, &parts, &attention_bytes);
     return status == HEED_OK ? open_and_run(&m, workspace, heed_scratch_total(parts), attention_bytes) : status;
 }
 
@@ -397,11 +403,9 @@ heed_status heed_mha(const heed_context *context, const heed_mha_weights *weight
 {
     struct heed_context fallback;
     struct mha m;
-    size_t parts = 0, attention_bytes = 0;
+    size_t parts, attention_bytes;
     struct heed_operands operands;
-    heed_operands_begin(&operands, describe(&m, context, &fallback, weights, args));
-    if (operands.status == HEED_OK)
-        heed_fail(&operands, scratch_parts(&m, false, &parts, &attention_bytes));
+    heed_operands_begin(&operands, plan(&m, context, &fallback, weights, args, false, &parts, &attention_bytes));
     size_t bytes = heed_scratch_total(parts);
     heed_require(&operands, bytes <= PTRDIFF_MAX, HEED_ERR_OVERFLOW);
     if (operands.status != HEED_OK)
