@@ -356,7 +356,31 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
 
 /* ---- weights (pack.c) ---- */
 
-struct heed_panels heed_weights_panels(const heed_weights *weights);
+/* Words of 32 bits only, so that the object may lie at any 4-byte address. The magic number reads differently in the
+ * other byte order. */
+struct heed_weights {
+    uint32_t magic, version, type, panel;
+    uint32_t in_low, in_high, out_low, out_high;
+    uint32_t gated; /* 1: panels of two matrices by turns */
+    uint32_t reserved[7];
+};
+
+_Static_assert(sizeof(struct heed_weights) == 64, "the header is part of the file format");
+
+static inline size_t heed_header_in(const heed_weights *weights)
+{
+    return (size_t)((uint64_t)weights->in_high << 32 | weights->in_low);
+}
+
+static inline size_t heed_header_out(const heed_weights *weights)
+{
+    return (size_t)((uint64_t)weights->out_high << 32 | weights->out_low);
+}
+
+static inline struct heed_panels heed_header_panels(const heed_weights *weights)
+{
+    return heed_panels_packed((const float *)(const void *)(weights + 1), heed_header_in(weights));
+}
 
 /* HEED_ERR_NULL or HEED_ERR_FORMAT for what is no packed matrix. */
 heed_status heed_weights_check(const heed_weights *weights);
