@@ -237,6 +237,7 @@ struct heed_rotary_task {
  *
  * gemm          c = epilogue(a b), m x n, chains over k in ascending order. Gated: b has two packed
  *               panels for each 16 columns of c, gate and up, and m x n is the size of c
+ * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= 8
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded
  * transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       one heed_softmax_task
@@ -265,6 +266,8 @@ struct heed_rotary_task {
     X(void, gemm,                                                                                                      \
       (size_t m, size_t n, size_t k, const float *a, size_t lda, const struct heed_panels *b, float *c, size_t ldc,    \
        const struct heed_epilogue *epilogue))                                                                          \
+    X(void, gemm_few,                                                                                                  \
+      (size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc))    \
     X(void, pack, (bool transposed, size_t n, size_t k, const float *b, size_t ldb, float *dst))                       \
     X(void, transpose, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))         \
     X(void, softmax, (const struct heed_softmax_task *task))                                                           \
@@ -307,7 +310,6 @@ struct heed_kernels {
     const unsigned char *tile_cols; /* [tallest] columns of a tile of 1, 2, ... rows */
     size_t copied_rows;             /* from which a copy of a b in place pays, HEED_COPIED_ROWS at least */
     size_t few_cols;                /* columns of c that are multiplied across many rows of a, or 0 */
-    size_t few_cols_depth;          /* least k for which that is worth turning a product */
     size_t turned_rows;             /* rows of a product that is still worth it, in several groups of columns */
     HEED_KERNELS(HEED_KERNEL_FIELD)
 };

@@ -18,6 +18,11 @@
 /* Floats of b for so few rows that no more than its last columns are copied: about L1. */
 #define FEW_ROWS_FLOATS 8192
 
+/* Columns of which the narrowest tiles need no copy (kernels/narrow.inc). */
+#define NARROW_COLS 7
+#define FEW_NARROW_COLS 4
+#define NARROW_DEPTH 256
+
 /* Rows up to which b is read in place. */
 #define IN_PLACE_ROWS 256
 
@@ -127,7 +132,8 @@ static void plan(const struct heed_context *context, struct matmul *mm)
         return;
     }
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
-    mm->cut.depth = mm->epilogue.beta == 0.0f ? heed_split_depth(mm->k) : mm->k;
+    bool passes_once = mm->m < HEED_COPIED_ROWS && mm->n <= HEED_PANEL;
+    mm->cut.depth = mm->epilogue.beta == 0.0f && !passes_once ? heed_split_depth(mm->k) : mm->k;
     mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
     mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, !mm->packs);
     if (!mm->packs)
@@ -258,6 +264,28 @@ static void multiply(const struct part *part, size_t i, size_t rows, size_t j, s
                       mm->c + (part->i + i) * mm->ldc + part->j + j, mm->ldc, part->epilogue);
 }
 
+/* Whether a transposed b is so narrow that it is turned without a panel's padding: it goes by no copy, then. Vectors
+ * that span several stores wait for these, which short ones would feel. */
+static bool is_turned_narrow(const struct matmul *mm)
+{
+    bool narrow = mm->n <= FEW_NARROW_COLS || (mm->n <= NARROW_COLS && mm->k >= NARROW_DEPTH);
+    return narrow && mm->transpose_b && mm->kernels->few_cols > 0 && mm->epilogue.kind == HEED_EPILOGUE_STORE;
+}
+
+/* Such a b, or packed. */
+static struct heed_panels pack_columns(const struct matmul *mm, size_t cols, size_t depth, const float *b, float *room)
+{
+    struct heed_panels panels = heed_panels_packed(room, depth);
+    if (is_turned_narrow(mm) && depth == mm->k) {
+        mm->kernels->transpose(cols, depth, b, mm->ldb, room, cols);
+        panels = heed_panels_in_place(room, cols);
+    } else {
+        mm->kernels->pack(mm->transpose_b, cols, depth, b, mm->ldb, room);
+    }
+    panels.near = true;
+    return panels;
+}
+
 /* All rows by packed columns. Blocks of rows are even, lest the last one be a few rows only. */
 static void multiply_packed(const struct part *part, size_t j, size_t cols)
 {
@@ -265,9 +293,7 @@ static void multiply_packed(const struct part *part, size_t j, size_t cols)
     size_t first = part->j + j, mr = mm->kernels->mr, blocks = heed_ceil_div(part->rows, mm->block_rows);
     size_t step = heed_ceil_div(heed_ceil_div(part->rows, blocks), mr) * mr;
     const float *b = mm->transpose_b ? mm->b + first * mm->ldb + part->p : mm->b + part->p * mm->ldb + first;
-    mm->kernels->pack(mm->transpose_b, cols, part->depth, b, mm->ldb, part->packed);
-    struct heed_panels panels = heed_panels_packed(part->packed, part->depth);
-    panels.near = true;
+    const struct heed_panels panels = pack_columns(mm, cols, part->depth, b, part->packed);
     for (size_t i = 0; i < part->rows; i += step)
         multiply(part, i, part->rows - i < step ? part->rows - i : step, j, cols, &panels);
 }
@@ -277,6 +303,7 @@ static void multiply_in_place(const struct part *part)
     const struct matmul *mm = part->mm;
     struct heed_panels panels = heed_panels_in_place(mm->b + part->p * mm->ldb + part->j, mm->ldb);
     panels.copy = part->packed;
+    panels.near = heed_is_near(part->depth, mm->ldb);
     panels.uncopied = mm->uncopied;
     if (mm->across > 0)
         heed_read_across(mm->across, &panels);
@@ -363,7 +390,8 @@ static inline bool is_small(bool transposed_a, bool transposed_b, size_t m, size
 /* A small product, without a plan: what is still transposed is turned into room for ROOM_FLOATS. */
 static void multiply_small(struct matmul *mm, float *room)
 {
-    heed_turn_vectors(mm);
+    if (heed_turned_in_room(mm, room))
+        return;
     size_t m = mm->m, n = mm->n, k = mm->k, lda = mm->transpose_a ? k : mm->lda;
     const float *a = mm->transpose_a ? room : mm->a;
     float *panels = room + heed_small_rows(mm);
@@ -371,11 +399,9 @@ static void multiply_small(struct matmul *mm, float *room)
     b.copy = panels;
     if (mm->transpose_a)
         mm->kernels->transpose(k, m, mm->a, mm->lda, room, k);
-    if (mm->transpose_b) {
-        mm->kernels->pack(true, n, k, mm->b, mm->ldb, panels);
-        b = heed_panels_packed(panels, k);
-    }
     b.near = true;
+    if (mm->transpose_b)
+        b = pack_columns(mm, n, k, mm->b, panels);
     mm->kernels->gemm(m, n, k, a, lda, &b, mm->c, mm->ldc, &mm->epilogue);
 }
 
@@ -461,24 +487,27 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     }
     if (check_transpose(transpose_a) != HEED_OK || check_transpose(transpose_b) != HEED_OK)
         return HEED_ERR_ENUM;
-    struct matmul mm = {.kernels = kernels,
-                        .transpose_a = transpose_a == HEED_TRANSPOSE,
-                        .transpose_b = transpose_b == HEED_TRANSPOSE,
-                        .m = m,
-                        .n = n,
-                        .k = k,
-                        .a = a,
-                        .b = b,
-                        .lda = lda,
-                        .ldb = ldb,
-                        .c = c,
-                        .ldc = ldc,
-                        .epilogue = *epilogue};
+    struct matmul mm; /* not cleared, which takes as long as a small product */
+    mm.kernels = kernels;
+    mm.transpose_a = transpose_a == HEED_TRANSPOSE;
+    mm.transpose_b = transpose_b == HEED_TRANSPOSE;
+    mm.m = m;
+    mm.n = n;
+    mm.k = k;
+    mm.a = a;
+    mm.b = b;
+    mm.lda = lda;
+    mm.ldb = ldb;
+    mm.c = c;
+    mm.ldc = ldc;
+    mm.epilogue = *epilogue;
     if ((mm.transpose_a || mm.transpose_b) && alpha != 0.0f &&
-        is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k) &&
-        heed_fits_small(&mm)) {
-        multiply_small(&mm, room);
-        return HEED_OK;
+        is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
+        heed_turn_vectors(&mm);
+        if (heed_fits_small(&mm)) {
+            multiply_small(&mm, room);
+            return HEED_OK;
+        }
     }
     return multiply_planned(context, &mm, workspace, room);
 }

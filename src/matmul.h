@@ -49,6 +49,14 @@ static inline bool heed_fits_small(const struct matmul *mm)
     return heed_plus(heed_small_rows(mm), b_floats) <= HEED_SMALL_FLOATS;
 }
 
+/* Whether a b in place spans so few floats, a quarter of the smallest L2, that it is as good as there. */
+#define HEED_NEAR_FLOATS 16384
+
+static inline bool heed_is_near(size_t rows, size_t ld)
+{
+    return heed_times(rows, ld) <= HEED_NEAR_FLOATS;
+}
+
 /* The least columns of a b in place, or rows of a transposed one, for a task. */
 #define HEED_LEAST_TASK 64
 
@@ -77,6 +85,9 @@ enum heed_turning heed_turned_kind(const struct matmul *mm);
 
 /* Sets the cut, the block and what scratch a worker needs. */
 void heed_turned_plan(const struct heed_context *context, struct matmul *mm);
+
+/* Computes a small product, which has no plan, in room for HEED_SMALL_FLOATS, if it is one of few rows that fits. */
+bool heed_turned_in_room(struct matmul *mm, float *room);
 
 /* A task of a struct matmul so planned. */
 heed_task heed_turned_task;

@@ -47,6 +47,13 @@ static uint64_t golden_gated_gemm(const struct heed_kernels *t)
     return hash_of(M * N, c);
 }
 
+static uint64_t golden_gemm_few(const struct heed_kernels *t)
+{
+    float *a = random_floats(K * M, -1.0f, 1.0f), *b = random_floats(N * K, -1.0f, 1.0f), *c = buffer(M * N, 0);
+    t->gemm_few(M, N, K, a, M, b, K, c, N);
+    return hash_of(M * N, c);
+}
+
 static uint64_t golden_pack(const struct heed_kernels *t)
 {
     float *b = random_floats(K * N, -1.0f, 1.0f), *packed_b = buffer(80 * K, 0);
@@ -706,6 +713,7 @@ static const struct golden {
     }
     GOLDEN(1, gemm, 0x32fa54697220b832, 0x4f466401d9723447),
     GOLDEN(90, gated_gemm, 0x79cc45ed0a6a98d2, 0x009fb415bea4102a),
+    GOLDEN(125, gemm_few, 0x6200dbc5e79d0490, 0x8e1eacbbc3d769e5),
     GOLDEN(2, pack, 0xd2c524d97f524dc2, 0xd2c524d97f524dc2),
     GOLDEN(3, transpose, 0xccc06591589ec459, 0xccc06591589ec459),
     GOLDEN(4, softmax, 0x8b5dfc91073c793a, 0x0c1d34874614b0de),

@@ -337,6 +337,31 @@ static void sweep_gemm_alignments(void)
     }
 }
 
+/* ---- few rows by a transposed b ---- */
+
+static void check_gemm_few(size_t m, size_t n, size_t k, size_t gap, int at_end)
+{
+    size_t lda = m + gap, ldb = gap > 1 ? (k + 1023) / 1024 * 1024 : k + gap, ldc = n + gap;
+    const float *a = arena_place(&t.a, span(k, m, lda), at_end), *b = arena_place(&t.b, span(n, k, ldb), at_end);
+    size_t floats = span(m, n, ldc);
+    float *got = prepare(floats, at_end);
+    t.table->gemm_few(m, n, k, a, lda, b, ldb, got, ldc);
+    t.oracle->gemm_few(m, n, k, a, lda, b, ldb, t.want, ldc);
+    compare(floats, got, "few rows", m, n, k);
+}
+
+static void sweep_gemm_few(void)
+{
+    size_t seed = 0;
+    for (size_t m = 1; m <= 35; m += step(1, 3))
+        for (size_t n = 1; n <= 67; n += step(1, 5))
+            for (size_t k = 8; k <= 40; k += step(1, 5), seed++)
+                check_gemm_few(m, n, k, seed % 3, seed % 2);
+    for (size_t m = 1; m <= 12; m++)
+        for (size_t n = 1; n <= 19; n++, seed++)
+            check_gemm_few(m, n, 60 + seed % 40, seed % 3, seed % 2);
+}
+
 /* ---- pack and transpose ---- */
 
 static void check_pack(size_t n, size_t k, int transposed, size_t gap, int at_end)
@@ -1008,6 +1033,9 @@ static void test_table(const struct heed_kernels *table)
     end_sweep();
     begin("%s: gemm, every alignment", table->name);
     sweep_gemm_alignments();
+    end_sweep();
+    begin("%s: few rows by a transposed b", table->name);
+    sweep_gemm_few();
     end_sweep();
     begin("%s: pack and transpose", table->name);
     sweep_packing();
