@@ -313,11 +313,13 @@ static void sweep_gemm_flat(void)
 /* A column by rows without gaps that are shorter than a vector of steps, from one end of their pages to the other. */
 static void sweep_gemm_short_column(void)
 {
-    static const size_t rows[] = {31, 32, 33, 47, 48, 100, 171, 320};
+    static const size_t rows[] = {1, 15, 16, 17, 24, 25, 31, 32, 33, 47, 48, 100, 171, 320};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (size_t k = 1; k <= 8; k++)
-            for (int at_end = 0; at_end < 2; at_end++)
+        for (size_t k = 1; k <= 33; k++)
+            for (int at_end = 0; at_end < 2; at_end++) {
                 check_gemm(&(struct gemm_case){rows[i], 1, k, 0, 0, 0, 0, at_end, at_end ? 8 : 48, 0, false});
+                check_gemm(&(struct gemm_case){rows[i], 1, k, 3, 0, 0, 0, at_end, at_end ? 8 : 48, 0, false});
+            }
 }
 
 static void sweep_gemm_alignments(void)

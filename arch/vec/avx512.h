@@ -268,6 +268,23 @@ HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
     }
 }
 
+/* Four floats of rows four apart in the 128-bit lanes of a vector. */
+#define VF_FEW_STEPS 4
+
+HEED_INLINE void vf_load_few_across(const float *p, size_t ld, vf v[VF_FEW_STEPS])
+{
+    vf rows[4];
+    HEED_UNROLL
+    for (size_t i = 0; i < 4; i++, p += ld) {
+        HEED_FORGET(p);
+        rows[i] = _mm512_castps128_ps512(_mm_loadu_ps(p));
+        rows[i] = _mm512_mask_broadcast_f32x4(rows[i], 0x00f0, _mm_loadu_ps(p + 4 * ld));
+        rows[i] = _mm512_mask_broadcast_f32x4(rows[i], 0x0f00, _mm_loadu_ps(p + 8 * ld));
+        rows[i] = _mm512_mask_broadcast_f32x4(rows[i], 0xf000, _mm_loadu_ps(p + 12 * ld));
+    }
+    vf_transpose_lanes(rows, v);
+}
+
 HEED_INLINE void vf_store_across(vf v[4], int n, float *p, size_t ld)
 {
     vf rows[4];

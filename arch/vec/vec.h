@@ -35,7 +35,8 @@
  *                   vf_fold_add_rows(v, sum), vf_fold_max_rows(v, max): the same of VF_LEN / 4 vectors, where
  *                   VF_LEN is 8 or 16
  *                   vf_transpose(v): VF_LEN vectors as a square matrix. vf_load_across(p, ld, v): lane i of v[s]
- *                   is p[i ld + s], s < VF_STEPS, which divides VF_LEN. vf_store_across(v, n, p, ld): p[i ld + j] is
+ *                   is p[i ld + s], s < VF_STEPS, which divides VF_LEN; vf_load_few_across the same of VF_FEW_STEPS,
+ *                   where these are fewer. vf_store_across(v, n, p, ld): p[i ld + j] is
  * lane i of v[j], j < n <= 4; v may change. vf_unzip(a, b, &even, &odd): the elements of a and b at even and odd
  * places; vf_zip undoes it
  */
