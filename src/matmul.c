@@ -23,6 +23,12 @@
 #define FEW_NARROW_COLS 4
 #define NARROW_DEPTH 256
 
+/* The least columns of a b in place for a task. */
+#define LEAST_TASK 64
+
+/* Steps of a panel by few rows, which is read about once, up to which c holds no sums. */
+#define ONCE_DEPTH 16384
+
 /* Rows up to which b is read in place. */
 #define IN_PLACE_ROWS 256
 
@@ -132,12 +138,12 @@ static void plan(const struct heed_context *context, struct matmul *mm)
         return;
     }
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
-    bool passes_once = mm->m < HEED_COPIED_ROWS && mm->n <= HEED_PANEL;
+    bool passes_once = mm->m < HEED_COPIED_ROWS && mm->n <= HEED_PANEL && mm->k <= ONCE_DEPTH;
     mm->cut.depth = mm->epilogue.beta == 0.0f && !passes_once ? heed_split_depth(mm->k) : mm->k;
     mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
     mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, !mm->packs);
     if (!mm->packs)
-        mm->cut.sliver = heed_task_cols(context, mm->n, mm->cut.sliver, HEED_LEAST_TASK);
+        mm->cut.sliver = heed_task_cols(context, mm->n, mm->cut.sliver, LEAST_TASK);
     const struct heed_reading *reading = NULL;
     if (!mm->packs && mm->epilogue.beta == 0.0f)
         reading = heed_find_reading(context, mm->m, mm->n, mm->k, mm->ldb);

@@ -57,9 +57,6 @@ static inline bool heed_is_near(size_t rows, size_t ld)
     return heed_times(rows, ld) <= HEED_NEAR_FLOATS;
 }
 
-/* The least columns of a b in place, or rows of a transposed one, for a task. */
-#define HEED_LEAST_TASK 64
-
 /* A b in place that is read across: by up to how many rows, whether only from memory, and how. */
 struct heed_reading {
     size_t rows;
