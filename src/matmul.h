@@ -83,7 +83,7 @@ enum heed_turning heed_turned_kind(const struct matmul *mm);
 /* Sets the cut, the block and what scratch a worker needs. */
 void heed_turned_plan(const struct heed_context *context, struct matmul *mm);
 
-/* Computes a small product, which has no plan, in room for HEED_SMALL_FLOATS, if it is one of few rows that fits. */
+/* Computes a small product, which has no plan, in room for HEED_SMALL_FLOATS, if it is better turned and fits. */
 bool heed_turned_in_room(struct matmul *mm, float *room);
 
 /* A task of a struct matmul so planned. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Products by a transposed matrix that are computed as their transpose, c' = op(b)' op(a)': what was transposed is then
- * read as it lies, and neither turned nor packed first. Worth it where c, which is turned instead, is much smaller:
- * where a has few rows, as columns that rows of b are multiplied by across (kernels/skinny.inc), or b few columns, as
- * rows by an a in place.
+ * read as it lies, and neither turned nor packed first. Few rows of a are columns that rows of b are multiplied by
+ * across, which gives c as it lies, too (gemm_few in kernels/skinny.inc). Few columns of b are rows by an a in place:
+ * worth it where b and c, which are turned instead, are smaller than a.
  */
 #include "matmul.h"
 
