@@ -198,5 +198,6 @@ void heed_turned_task(void *arg, size_t index, size_t worker)
     bool few_rows = mm->turned == HEED_FEW_ROWS;
     size_t few = few_rows ? mm->m : mm->n, longer = few_rows ? mm->n : mm->m, none, first, rows, count;
     heed_cut_block(&mm->cut, index, few, longer, &none, &first, &rows, &count);
-    (few_rows ? multiply_few_rows : multiply_few_columns)(mm, first, count, mm->scratch + worker * mm->worker_floats);
+    float *scratch = mm->scratch ? mm->scratch + worker * mm->worker_floats : NULL; /* few rows may need none */
+    (few_rows ? multiply_few_rows : multiply_few_columns)(mm, first, count, scratch);
 }
