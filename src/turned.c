@@ -81,7 +81,7 @@ void heed_turn_vectors(struct matmul *mm)
 static bool are_few_rows(const struct matmul *mm)
 {
     const struct heed_kernels *kernels = mm->kernels;
-    if (!mm->transpose_b || kernels->few_cols == 0 || mm->m < 2 || mm->k < LEAST_DEPTH || mm->n < LEAST_COLUMNS)
+    if (!mm->transpose_b || mm->m < 2 || mm->n < LEAST_COLUMNS)
         return false;
     bool several = mm->m <= kernels->turned_rows && mm->k >= GROUPS_DEPTH && mm->n / COLUMNS_PER_ROW >= mm->m;
     return mm->m <= kernels->few_cols || several;
@@ -97,7 +97,7 @@ enum heed_turning heed_turned_kind(const struct matmul *mm)
     return mm->transpose_a && mm->n <= MOST_COLUMNS && gains ? HEED_FEW_COLUMNS : HEED_AS_IT_IS;
 }
 
-/* And what scratch a worker needs for it. */
+/* Of the longer side, and what scratch a worker needs for it. */
 static void set_block(struct matmul *mm, size_t block)
 {
     bool few_rows = mm->turned == HEED_FEW_ROWS, lies = few_rows ? mm->transpose_a : mm->transpose_b;
