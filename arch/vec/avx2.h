@@ -76,9 +76,26 @@ HEED_INLINE vf vf_load_bytes(const unsigned char *p)
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
 
+/* In halves: AMD's CPUs take some 18 cycles to store under a mask. */
 HEED_INLINE void vf_store_n(float *p, vf v, size_t n)
 {
-    _mm256_maskstore_ps(p, vf_mask_n(n), v);
+    __m128 part = _mm256_castps256_ps128(v);
+    if (n >= 8) {
+        _mm256_storeu_ps(p, v);
+        return;
+    }
+    if (n & 4) {
+        _mm_storeu_ps(p, part);
+        part = _mm256_extractf128_ps(v, 1);
+        p += 4;
+    }
+    if (n & 2) {
+        _mm_storel_pi((__m64 *)(void *)p, part);
+        part = _mm_movehl_ps(part, part);
+        p += 2;
+    }
+    if (n & 1)
+        _mm_store_ss(p, part);
 }
 
 HEED_INLINE vf vf_keep_n(vf v, size_t n)
