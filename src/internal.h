@@ -317,6 +317,7 @@ extern const float heed_nothing[HEED_PANEL];
 /* How a product is cut into tasks of rows x cols, and those into parts of depth steps of k. */
 struct heed_cut {
     size_t sliver, rows, cols, depth, row_blocks, tasks;
+    bool by_rows; /* workers share rows, where there are enough */
 };
 
 /* Steps of k at once, in whole panels, where c may hold the sums meanwhile. */
@@ -328,8 +329,13 @@ size_t heed_sliver(const struct heed_kernels *kernels, size_t m, bool narrow);
 /* Columns that are worth a task: the usual number, or fewer where so many would leave workers without. */
 size_t heed_task_cols(const struct heed_context *context, size_t n, size_t usual, size_t least);
 
-/* Cuts for the context's workers. On entry cut->rows are the most that a task may have, and cut->sliver columns are
- * worth a task. */
+/* Rows that pass by all columns before the next ones do: few of a c that comes from beyond L2, if strips of a tile's
+ * width share its lines, so that the second strip still finds what the first one wrote; else all. Workers then share
+ * rows: what the CPU brings of a row ahead of its stores would be another's. */
+size_t heed_far_rows(const struct heed_context *context, size_t m, size_t n, const float *c, size_t ldc);
+
+/* Cuts for the context's workers. On entry cut->rows and cut->cols are the most that a task may have, and cut->sliver
+ * columns are worth a task. */
 void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows,
               struct heed_cut *cut);
 

@@ -69,7 +69,8 @@ static const struct heed_reading across[] = {
 /* Rows of b so many floats apart share few sets of the second cache: read once, and copied for the other tiles. */
 #define CROWDED_STRIDE 4096
 
-/* Rows that a task has at least; and where it packs b, or there are so many rows that workers have several blocks. */
+/* Rows that a task has at least; and where it packs b, or there are so many rows that workers have several blocks, and
+ * that few at a time may pass by b. */
 #define LEAST_ROWS 24
 #define LEAST_PACKED_ROWS 48
 #define MANY_ROWS (4 * LEAST_PACKED_ROWS)
@@ -128,7 +129,8 @@ static size_t least_rows(const struct matmul *mm)
     return mm->packs || mm->m >= MANY_ROWS ? LEAST_PACKED_ROWS : LEAST_ROWS;
 }
 
-/* Depends on sizes, the context and beta only. A block of a, in whole tiles, has a quarter of L2. */
+/* Depends on sizes, the context, beta and where rows of c begin only. A block of a, in whole tiles, has a quarter of
+ * L2. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
     size_t mr = context->kernels->mr;
@@ -137,6 +139,9 @@ static void plan(const struct heed_context *context, struct matmul *mm)
         heed_turned_plan(context, mm);
         return;
     }
+    size_t far_rows = mm->m < MANY_ROWS ? mm->m : heed_far_rows(context, mm->m, mm->n, mm->c, mm->ldc);
+    mm->cut.by_rows = far_rows < mm->m;
+    mm->cut.cols = mm->n;
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
     bool passes_once = mm->m < HEED_COPIED_ROWS && mm->n <= HEED_PANEL && mm->k <= ONCE_DEPTH;
     mm->cut.depth = mm->epilogue.beta == 0.0f && !passes_once ? heed_split_depth(mm->k) : mm->k;
@@ -157,7 +162,8 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     (mm->transpose_a ? heed_cut_balanced : heed_cut)(context, mm->m, mm->n, mm->k, least_rows(mm), &mm->cut);
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;
     size_t rows = l2_rows / 4 / mr * mr;
-    mm->block_rows = rows < LEAST_PACKED_ROWS * 2 ? LEAST_PACKED_ROWS * 2 / mr * mr : rows;
+    rows = rows < LEAST_PACKED_ROWS * 2 ? LEAST_PACKED_ROWS * 2 / mr * mr : rows;
+    mm->block_rows = rows < far_rows ? rows : far_rows;
     size_t most = most_packed(context, mm, l2_rows);
     mm->uncopied = is_uncopied(context, mm);
     mm->block = heed_pad(heed_ceil_div(mm->cut.cols, heed_ceil_div(mm->cut.cols, most)));
@@ -204,7 +210,7 @@ static size_t most_scratch_parts(const struct heed_context *context, const struc
     return most;
 }
 
-/* Vectors may lie side by side or not, as their strides will say. */
+/* Vectors may lie side by side or not, and rows of c share lines or not, as their strides will say. */
 static size_t scratch_of_forms(const struct heed_context *context, const struct matmul *given)
 {
     size_t most = 0;
@@ -297,7 +303,8 @@ static void multiply_packed(const struct part *part, size_t j, size_t cols)
 {
     const struct matmul *mm = part->mm;
     size_t first = part->j + j, mr = mm->kernels->mr, blocks = heed_ceil_div(part->rows, mm->block_rows);
-    size_t step = heed_ceil_div(heed_ceil_div(part->rows, blocks), mr) * mr;
+    size_t step = heed_ceil_div(part->rows, blocks);
+    step = step < LEAST_PACKED_ROWS ? step : heed_ceil_div(step, mr) * mr;
     const float *b = mm->transpose_b ? mm->b + first * mm->ldb + part->p : mm->b + part->p * mm->ldb + first;
     const struct heed_panels panels = pack_columns(mm, cols, part->depth, b, part->packed);
     for (size_t i = 0; i < part->rows; i += step)

@@ -20,6 +20,13 @@
 /* Rows from which on the only tile there is had rather read parts of k, so that it can ask for what comes next. */
 #define LEAST_ALONE 4
 
+/* Times L2 from which on c is far, columns that are worth a pass of a few rows, these, in whole tiles, and passes that
+ * are worth it, where b comes from memory but once. */
+#define C_PER_L2 3
+#define LEAST_FAR_COLS 256
+#define FAR_ROWS 12
+#define LEAST_FAR_BLOCKS 4
+
 struct plan {
     const struct heed_kernels *kernels;
     const struct heed_product *product;
@@ -91,18 +98,19 @@ static size_t even_rows(size_t m, size_t blocks, size_t mr)
 /* Columns first, so that each worker reads its own part of b, and that part only; then rows. */
 void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows, struct heed_cut *cut)
 {
-    size_t workers = heed_workers(context), mr = context->kernels->mr;
-    cut->cols = n;
+    size_t workers = heed_workers(context), mr = context->kernels->mr, cols = n;
     if (workers > 1) {
         double work = (double)m * (double)n * (double)k / TASK_WORK;
         size_t target = work < (double)(4 * workers) ? (size_t)work : 4 * workers;
         target = target < workers ? workers : target;
-        cut->cols = heed_pad(heed_ceil_div(n, column_blocks(m, n, k, least_rows, cut->sliver, target, workers)));
-        size_t blocks = heed_ceil_div(n, cut->cols);
+        if (!cut->by_rows || m / least_rows < workers)
+            cols = heed_pad(heed_ceil_div(n, column_blocks(m, n, k, least_rows, cut->sliver, target, workers)));
+        size_t blocks = heed_ceil_div(n, cols);
         blocks = row_blocks(m, least_rows, heed_ceil_div(target, blocks), heed_ceil_div(workers, blocks));
         size_t rows = even_rows(m, blocks, mr);
         cut->rows = rows < cut->rows ? rows : cut->rows;
     }
+    cut->cols = cols <= cut->cols ? cols : heed_pad(heed_ceil_div(cols, heed_ceil_div(cols, cut->cols)));
     count_tasks(m, n, cut);
 }
 
@@ -224,13 +232,36 @@ static size_t block_depth(const struct heed_context *context, const struct heed_
     return product->k <= MOST_K + MOST_K / 2 ? product->k : heed_split_depth(product->k);
 }
 
-/* Rows of a block whose part of a stays in a quarter of L2 while all slivers of b pass by, in whole tiles. */
-static size_t block_rows(const struct heed_context *context, size_t m, size_t depth)
+size_t heed_far_rows(const struct heed_context *context, size_t m, size_t n, const float *c, size_t ldc)
 {
-    const struct heed_kernels *kernels = context->kernels;
+    size_t mr = context->kernels->mr, rows = heed_ceil_div(FAR_ROWS, mr) * mr;
+    bool far = n >= LEAST_FAR_COLS && heed_times(m, n) / C_PER_L2 > context->l2 / sizeof(float);
+    bool shared = ldc % HEED_PANEL != 0 || (uintptr_t)c % (HEED_PANEL * sizeof *c) != 0;
+    bool many = m / rows >= LEAST_FAR_BLOCKS * heed_workers(context);
+    return far && shared && many ? heed_ceil_div(m, heed_ceil_div(m, rows)) : m;
+}
+
+/* Rows of a block whose part of a stays in a quarter of L2 while all slivers of b pass by, in whole tiles. */
+static size_t near_rows(const struct heed_context *context, size_t m, size_t depth)
+{
     size_t most = context->l2 / 4 / sizeof(float) / depth;
     most = most < 4 * LEAST_ROWS ? 4 * LEAST_ROWS : most;
-    return m <= most + most / 4 ? m : even_rows(m, heed_ceil_div(m, most), kernels->mr);
+    return m <= most + most / 4 ? m : even_rows(m, heed_ceil_div(m, most), context->kernels->mr);
+}
+
+/* The most of a block: of a few rows, columns of which L2 keeps b. */
+static void limit_block(const struct heed_context *context, const struct heed_product *product, struct heed_cut *cut)
+{
+    size_t rows = heed_far_rows(context, product->m, product->n, product->c, product->ldc);
+    size_t column = panels_per_column(product) * cut->depth * sizeof(float);
+    size_t cols = context->l2 / 2 / column / HEED_PANEL * HEED_PANEL;
+    cut->by_rows = rows < product->m && cols >= LEAST_FAR_COLS;
+    if (cut->by_rows) {
+        cut->rows = rows;
+        cut->cols = cols;
+    } else {
+        cut->rows = near_rows(context, product->m, cut->depth);
+    }
 }
 
 /* Weights of more than a third of what is taken for cached come from it in part where others use it too; then three
@@ -267,15 +298,16 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
     plan.cut.depth = block_depth(context, product);
     plan.cut.sliver = heed_sliver(plan.kernels, product->m, product->epilogue.kind == HEED_EPILOGUE_GATED);
     plan.cut.rows = product->m;
+    plan.cut.cols = product->n;
     if (product->n > plan.cut.sliver)
-        plan.cut.rows = block_rows(context, product->m, plan.cut.depth);
+        limit_block(context, product, &plan.cut);
     if (product->m <= LEAST_ROWS)
         plan.cut.sliver =
             heed_task_cols(context, product->n, plan.cut.sliver, product->m == 1 ? LEAST_COLS_OF_ONE : HEED_PANEL);
     heed_cut(context, product->m, product->n, product->k, LEAST_ROWS, &plan.cut);
-    double share = ((double)product->n * (double)panels_per_column(product) / (double)heed_workers(context) +
-                    (double)plan.cut.rows) *
-                   (double)product->k;
+    double cols = (double)product->n / (double)heed_workers(context);
+    cols = cols < (double)plan.cut.cols ? cols : (double)plan.cut.cols;
+    double share = (cols * (double)panels_per_column(product) + (double)plan.cut.rows) * (double)product->k;
     product->b.near = share * sizeof(float) <= (double)context->l2 * 3 / 4;
     foresee(context, product);
     double work = (double)product->m * (double)product->n * ((double)product->k + 1.0);

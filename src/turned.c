@@ -114,6 +114,7 @@ void heed_turned_plan(const struct heed_context *context, struct matmul *mm)
     size_t few = few_rows ? mm->m : mm->n, longer = few_rows ? mm->n : mm->m;
     const struct heed_reading *reading = few_rows ? NULL : heed_find_reading(context, few, longer, mm->k, mm->lda);
     mm->cut.rows = few;
+    mm->cut.cols = longer;
     mm->cut.sliver = reading ? heed_across_cols(context, longer) : heed_task_cols(context, longer, TASK, HEED_PANEL);
     heed_cut(context, few, longer, mm->k, few, &mm->cut);
     size_t l2_floats = context->l2 / sizeof(float) / PER_L2, panels = l2_floats / mm->k / HEED_PANEL;

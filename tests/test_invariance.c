@@ -1468,6 +1468,39 @@ static void test_across(const struct heed_kernels *table)
     end();
 }
 
+static void check_linear(const heed_context *context, size_t m, size_t n, size_t k, size_t gap)
+{
+    float *x = buffer(m * k, 1), *w = buffer(k * n, 1), *want = buffer(m * n, 2),
+          *y = guarded((m - 1) * (n + gap) + n, 1);
+    fill_uniform(x, m * k, -1.0f, 1.0f);
+    fill_uniform(w, k * n, -1.0f, 1.0f);
+    for (size_t i = 0; i < m; i++)
+        ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 1, n, k, 1.0f, x + i * k, k, w, n, 0.0f,
+                       want + i * n, n, NULL),
+           "a row");
+    ok(heed_linear(context, m, x, k, packed(k, n, w), NULL, y, n + gap), "linear");
+    check_same(m, n, y, n + gap, want, n, "linear, row by row");
+}
+
+/* Results far larger than the second cache, a few rows at a time where these share lines. */
+static void test_far(const struct heed_kernels *table)
+{
+    static const size_t sizes[][3] = {{200, 300, 16}, {193, 400, 9}, {500, 257, 5}, {260, 1100, 7}, {600, 530, 3}};
+    begin("%s results larger than the second cache", table->name);
+    for (size_t threads = 1; threads <= 3; threads += 2) {
+        heed_context *context = context_on(table, threads);
+        context->l2 = 32 * 1024;
+        for (size_t i = 0; i < COUNT(sizes); i++)
+            for (size_t gap = 0; gap <= 3; gap += 3) {
+                check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
+                check_linear(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
+                release_all();
+            }
+        heed_context_destroy(context);
+    }
+    end();
+}
+
 /* The second sequence's keys and values lie in the guard page. */
 static void test_sequence_without_queries(const heed_context *context)
 {
@@ -1651,6 +1684,7 @@ static void test_table(const struct heed_kernels *table)
     test_composition(table, context);
     test_turned(table);
     test_across(table);
+    test_far(table);
     heed_context_destroy(context);
 }
 
