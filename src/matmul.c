@@ -129,6 +129,11 @@ static size_t least_rows(const struct matmul *mm)
     return mm->packs || mm->m >= MANY_ROWS ? LEAST_PACKED_ROWS : LEAST_ROWS;
 }
 
+static size_t far_rows(const struct heed_context *context, const struct matmul *mm)
+{
+    return mm->packs && mm->m >= MANY_ROWS ? heed_far_rows(context, mm->m, mm->n, mm->c, mm->ldc) : mm->m;
+}
+
 /* Depends on sizes, the context, beta and where rows of c begin only. A block of a, in whole tiles, has a quarter of
  * L2. */
 static void plan(const struct heed_context *context, struct matmul *mm)
@@ -139,13 +144,12 @@ static void plan(const struct heed_context *context, struct matmul *mm)
         heed_turned_plan(context, mm);
         return;
     }
-    size_t far_rows = mm->m < MANY_ROWS ? mm->m : heed_far_rows(context, mm->m, mm->n, mm->c, mm->ldc);
-    mm->cut.by_rows = far_rows < mm->m;
     mm->cut.cols = mm->n;
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
     bool passes_once = mm->m < HEED_COPIED_ROWS && mm->n <= HEED_PANEL && mm->k <= ONCE_DEPTH;
     mm->cut.depth = mm->epilogue.beta == 0.0f && !passes_once ? heed_split_depth(mm->k) : mm->k;
     mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
+    mm->cut.by_rows = far_rows(context, mm) < mm->m;
     mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, !mm->packs);
     if (!mm->packs)
         mm->cut.sliver = heed_task_cols(context, mm->n, mm->cut.sliver, LEAST_TASK);
@@ -161,9 +165,9 @@ static void plan(const struct heed_context *context, struct matmul *mm)
         mm->cut.sliver = heed_across_cols(context, mm->n);
     (mm->transpose_a ? heed_cut_balanced : heed_cut)(context, mm->m, mm->n, mm->k, least_rows(mm), &mm->cut);
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;
-    size_t rows = l2_rows / 4 / mr * mr;
+    size_t rows = l2_rows / 4 / mr * mr, fewer = far_rows(context, mm);
     rows = rows < LEAST_PACKED_ROWS * 2 ? LEAST_PACKED_ROWS * 2 / mr * mr : rows;
-    mm->block_rows = rows < far_rows ? rows : far_rows;
+    mm->block_rows = rows < fewer ? rows : fewer;
     size_t most = most_packed(context, mm, l2_rows);
     mm->uncopied = is_uncopied(context, mm);
     mm->block = heed_pad(heed_ceil_div(mm->cut.cols, heed_ceil_div(mm->cut.cols, most)));
@@ -214,9 +218,10 @@ static size_t most_scratch_parts(const struct heed_context *context, const struc
 static size_t scratch_of_forms(const struct heed_context *context, const struct matmul *given)
 {
     size_t most = 0;
-    for (size_t ld = 0; ld < 2; ld++) {
+    for (size_t ld = 0; ld < 4; ld++) {
         struct matmul form = *given;
-        form.lda = form.ldb = form.ldc = ld;
+        form.lda = form.ldb = ld % 2;
+        form.ldc = ld / 2;
         heed_turn_vectors(&form);
         size_t parts = most_scratch_parts(context, &form);
         most = parts > most ? parts : most;

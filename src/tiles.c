@@ -20,8 +20,8 @@
 /* Rows from which on the only tile there is had rather read parts of k, so that it can ask for what comes next. */
 #define LEAST_ALONE 4
 
-/* Times L2 from which on c is far, columns that are worth a pass of a few rows, these, in whole tiles, and passes that
- * are worth it, where b comes from memory but once. */
+/* Times L2 from which on c is far; columns that are worth a pass of a few rows, and these, in whole tiles; and passes
+ * of each worker that are worth it, where b comes from memory but once. */
 #define C_PER_L2 3
 #define LEAST_FAR_COLS 256
 #define FAR_ROWS 12

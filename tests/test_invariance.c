@@ -1482,6 +1482,27 @@ static void check_linear(const heed_context *context, size_t m, size_t n, size_t
     check_same(m, n, y, n + gap, want, n, "linear, row by row");
 }
 
+/* Rows of b a page apart, which are copied in another way, in the workspace that the query asks for. */
+static void check_crowded(const struct heed_context *context, size_t m, size_t n, size_t k)
+{
+    enum { CROWDED = 4096 };
+    float *a = buffer(m * k, 1), *b = guarded((k - 1) * CROWDED + n, 1), *c = guarded((m - 1) * (n + 3) + n, 1);
+    float *want = buffer(m * n, 2);
+    size_t bytes = 0;
+    fill_uniform(a, m * k, -1.0f, 1.0f);
+    fill_uniform(b, (k - 1) * CROWDED + n, -1.0f, 1.0f);
+    for (size_t i = 0; i < m; i++)
+        ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 1, n, k, 1.0f, a + i * k, k, b, CROWDED, 0.0f,
+                       want + i * n, n, NULL),
+           "a row");
+    CHECK(heed_matmul_workspace(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, m, n, k, &bytes) == HEED_OK);
+    heed_workspace workspace = {guarded_bytes(bytes, 1), bytes};
+    ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, m, n, k, 1.0f, a, k, b, CROWDED, 0.0f, c, n + 3,
+                   &workspace),
+       "rows a page apart");
+    check_same(m, n, c, n + 3, want, n, "rows of b a page apart");
+}
+
 /* Results far larger than the second cache, a few rows at a time where these share lines. */
 static void test_far(const struct heed_kernels *table)
 {
@@ -1494,6 +1515,7 @@ static void test_far(const struct heed_kernels *table)
             for (size_t gap = 0; gap <= 3; gap += 3) {
                 check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
                 check_linear(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
+                check_crowded(context, sizes[i][0], sizes[i][1], sizes[i][2]);
                 release_all();
             }
         heed_context_destroy(context);
