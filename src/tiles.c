@@ -110,7 +110,9 @@ void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, 
         size_t rows = even_rows(m, blocks, mr);
         cut->rows = rows < cut->rows ? rows : cut->rows;
     }
-    cut->cols = cols <= cut->cols ? cols : heed_pad(heed_ceil_div(cols, heed_ceil_div(cols, cut->cols)));
+    if (cols > heed_pad(cut->cols))
+        cols = heed_pad(heed_ceil_div(cols, heed_ceil_div(cols, cut->cols)));
+    cut->cols = cols;
     count_tasks(m, n, cut);
 }
 
