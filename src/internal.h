@@ -330,9 +330,10 @@ size_t heed_sliver(const struct heed_kernels *kernels, size_t m, bool narrow);
 size_t heed_task_cols(const struct heed_context *context, size_t n, size_t usual, size_t least);
 
 /* Rows that pass by all columns before the next ones do: few of a c that comes from beyond L2, if strips of a tile's
- * width share its lines, so that the second strip still finds what the first one wrote; else all. Workers then share
- * rows: what the CPU brings of a row ahead of its stores would be another's. */
-size_t heed_far_rows(const struct heed_context *context, size_t m, size_t n, const float *c, size_t ldc);
+ * width share its lines, so that the second strip still finds what the first one wrote; else all, as where k is so long
+ * that it does not tell. Workers then share rows: what the CPU brings of a row ahead of its stores would be another's.
+ */
+size_t heed_far_rows(const struct heed_context *context, size_t m, size_t n, size_t k, const float *c, size_t ldc);
 
 /* Cuts for the context's workers. On entry cut->rows and cut->cols are the most that a task may have, and cut->sliver
  * columns are worth a task. */

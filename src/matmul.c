@@ -131,7 +131,7 @@ static size_t least_rows(const struct matmul *mm)
 
 static size_t far_rows(const struct heed_context *context, const struct matmul *mm)
 {
-    return mm->packs && mm->m >= MANY_ROWS ? heed_far_rows(context, mm->m, mm->n, mm->c, mm->ldc) : mm->m;
+    return mm->packs && mm->m >= MANY_ROWS ? heed_far_rows(context, mm->m, mm->n, mm->k, mm->c, mm->ldc) : mm->m;
 }
 
 /* Depends on sizes, the context, beta and where rows of c begin only. A block of a, in whole tiles, has a quarter of

@@ -20,9 +20,10 @@
 /* Rows from which on the only tile there is had rather read parts of k, so that it can ask for what comes next. */
 #define LEAST_ALONE 4
 
-/* Times L2 from which on c is far; columns that are worth a pass of a few rows, and these, in whole tiles; and passes
- * of each worker that are worth it, where b comes from memory but once. */
+/* Times L2 from which on c is far, and the most steps beside which that tells; columns that are worth a pass of a few
+ * rows, and these, in whole tiles; and passes of each worker that are worth it, where b comes from memory but once. */
 #define C_PER_L2 3
+#define MOST_FAR_K 256
 #define LEAST_FAR_COLS 256
 #define FAR_ROWS 12
 #define LEAST_FAR_BLOCKS 4
@@ -234,10 +235,10 @@ static size_t block_depth(const struct heed_context *context, const struct heed_
     return product->k <= MOST_K + MOST_K / 2 ? product->k : heed_split_depth(product->k);
 }
 
-size_t heed_far_rows(const struct heed_context *context, size_t m, size_t n, const float *c, size_t ldc)
+size_t heed_far_rows(const struct heed_context *context, size_t m, size_t n, size_t k, const float *c, size_t ldc)
 {
     size_t mr = context->kernels->mr, rows = heed_ceil_div(FAR_ROWS, mr) * mr;
-    bool far = n >= LEAST_FAR_COLS && heed_times(m, n) / C_PER_L2 > context->l2 / sizeof(float);
+    bool far = k <= MOST_FAR_K && n >= LEAST_FAR_COLS && heed_times(m, n) / C_PER_L2 > context->l2 / sizeof(float);
     bool shared = ldc % HEED_PANEL != 0 || (uintptr_t)c % (HEED_PANEL * sizeof *c) != 0;
     bool many = m / rows >= LEAST_FAR_BLOCKS * heed_workers(context);
     return far && shared && many ? heed_ceil_div(m, heed_ceil_div(m, rows)) : m;
@@ -254,7 +255,7 @@ static size_t near_rows(const struct heed_context *context, size_t m, size_t dep
 /* The most of a block: of a few rows, columns of which L2 keeps b. */
 static void limit_block(const struct heed_context *context, const struct heed_product *product, struct heed_cut *cut)
 {
-    size_t rows = heed_far_rows(context, product->m, product->n, product->c, product->ldc);
+    size_t rows = heed_far_rows(context, product->m, product->n, product->k, product->c, product->ldc);
     size_t column = panels_per_column(product) * cut->depth * sizeof(float);
     size_t cols = context->l2 / 2 / column / HEED_PANEL * HEED_PANEL;
     cut->by_rows = rows < product->m && cols >= LEAST_FAR_COLS;
