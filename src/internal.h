@@ -149,6 +149,12 @@ static inline size_t heed_ceil_div(size_t a, size_t b)
     return a / b + (a % b != 0);
 }
 
+/* Of the fewest even parts that have at most so many each. */
+static inline size_t heed_even_part(size_t count, size_t most)
+{
+    return heed_ceil_div(count, heed_ceil_div(count, most));
+}
+
 /* Up to a whole number of panels; SIZE_MAX on overflow. */
 static inline size_t heed_pad(size_t n)
 {

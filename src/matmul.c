@@ -149,7 +149,8 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     bool passes_once = mm->m < HEED_COPIED_ROWS && mm->n <= HEED_PANEL && mm->k <= ONCE_DEPTH;
     mm->cut.depth = mm->epilogue.beta == 0.0f && !passes_once ? heed_split_depth(mm->k) : mm->k;
     mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
-    mm->cut.by_rows = far_rows(context, mm) < mm->m;
+    size_t fewer = far_rows(context, mm);
+    mm->cut.by_rows = fewer < mm->m;
     mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, !mm->packs);
     if (!mm->packs)
         mm->cut.sliver = heed_task_cols(context, mm->n, mm->cut.sliver, LEAST_TASK);
@@ -165,12 +166,12 @@ static void plan(const struct heed_context *context, struct matmul *mm)
         mm->cut.sliver = heed_across_cols(context, mm->n);
     (mm->transpose_a ? heed_cut_balanced : heed_cut)(context, mm->m, mm->n, mm->k, least_rows(mm), &mm->cut);
     size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;
-    size_t rows = l2_rows / 4 / mr * mr, fewer = far_rows(context, mm);
+    size_t rows = l2_rows / 4 / mr * mr;
     rows = rows < LEAST_PACKED_ROWS * 2 ? LEAST_PACKED_ROWS * 2 / mr * mr : rows;
     mm->block_rows = rows < fewer ? rows : fewer;
     size_t most = most_packed(context, mm, l2_rows);
     mm->uncopied = is_uncopied(context, mm);
-    mm->block = heed_pad(heed_ceil_div(mm->cut.cols, heed_ceil_div(mm->cut.cols, most)));
+    mm->block = heed_pad(heed_even_part(mm->cut.cols, most));
     if (mm->packs)
         cols = mm->block;
     else if (mm->cut.rows >= HEED_COPIED_ROWS && !reading && !mm->uncopied)
@@ -214,14 +215,14 @@ static size_t most_scratch_parts(const struct heed_context *context, const struc
     return most;
 }
 
-/* Vectors may lie side by side or not, and rows of c share lines or not, as their strides will say. */
+/* Vectors may lie side by side or not, and rows of c share lines or not, as their strides will say. The latter matters
+ * where b is packed, whatever its own stride. */
 static size_t scratch_of_forms(const struct heed_context *context, const struct matmul *given)
 {
     size_t most = 0;
-    for (size_t ld = 0; ld < 4; ld++) {
+    for (size_t ld = 0; ld < 2; ld++) {
         struct matmul form = *given;
-        form.lda = form.ldb = ld % 2;
-        form.ldc = ld / 2;
+        form.lda = form.ldb = form.ldc = ld;
         heed_turn_vectors(&form);
         size_t parts = most_scratch_parts(context, &form);
         most = parts > most ? parts : most;
@@ -303,12 +304,11 @@ static struct heed_panels pack_columns(const struct matmul *mm, size_t cols, siz
     return panels;
 }
 
-/* All rows by packed columns. Blocks of rows are even, lest the last one be a few rows only. */
+/* All rows by packed columns. Blocks of rows are even, lest the last one be a few rows only, large ones whole tiles. */
 static void multiply_packed(const struct part *part, size_t j, size_t cols)
 {
     const struct matmul *mm = part->mm;
-    size_t first = part->j + j, mr = mm->kernels->mr, blocks = heed_ceil_div(part->rows, mm->block_rows);
-    size_t step = heed_ceil_div(part->rows, blocks);
+    size_t first = part->j + j, mr = mm->kernels->mr, step = heed_even_part(part->rows, mm->block_rows);
     step = step < LEAST_PACKED_ROWS ? step : heed_ceil_div(step, mr) * mr;
     const float *b = mm->transpose_b ? mm->b + first * mm->ldb + part->p : mm->b + part->p * mm->ldb + first;
     const struct heed_panels panels = pack_columns(mm, cols, part->depth, b, part->packed);

@@ -112,7 +112,7 @@ void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, 
         cut->rows = rows < cut->rows ? rows : cut->rows;
     }
     if (cols > heed_pad(cut->cols))
-        cols = heed_pad(heed_ceil_div(cols, heed_ceil_div(cols, cut->cols)));
+        cols = heed_pad(heed_even_part(cols, cut->cols));
     cut->cols = cols;
     count_tasks(m, n, cut);
 }
@@ -241,7 +241,7 @@ size_t heed_far_rows(const struct heed_context *context, size_t m, size_t n, siz
     bool far = k <= MOST_FAR_K && n >= LEAST_FAR_COLS && heed_times(m, n) / C_PER_L2 > context->l2 / sizeof(float);
     bool shared = ldc % HEED_PANEL != 0 || (uintptr_t)c % (HEED_PANEL * sizeof *c) != 0;
     bool many = m / rows >= LEAST_FAR_BLOCKS * heed_workers(context);
-    return far && shared && many ? heed_ceil_div(m, heed_ceil_div(m, rows)) : m;
+    return far && shared && many ? heed_even_part(m, rows) : m;
 }
 
 /* Rows of a block whose part of a stays in a quarter of L2 while all slivers of b pass by, in whole tiles. */

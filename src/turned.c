@@ -132,7 +132,7 @@ void heed_turned_plan(const struct heed_context *context, struct matmul *mm)
 static void multiply_few_rows(const struct matmul *mm, size_t j, size_t cols, float *scratch)
 {
     const float *a = mm->transpose_a ? mm->a : scratch;
-    size_t lda = mm->transpose_a ? mm->lda : mm->m, step = heed_ceil_div(cols, heed_ceil_div(cols, mm->block));
+    size_t lda = mm->transpose_a ? mm->lda : mm->m, step = heed_even_part(cols, mm->block);
     if (!mm->transpose_a)
         mm->kernels->transpose(mm->m, mm->k, mm->a, mm->lda, scratch, mm->m);
     for (size_t end = j + cols, now; j < end; j += now) {
@@ -168,7 +168,7 @@ static void multiply_block(const struct matmul *mm, size_t i, size_t rows, const
 /* Rows i to i + rows of c, a block at a time. */
 static void multiply_few_columns(const struct matmul *mm, size_t i, size_t rows, float *scratch)
 {
-    size_t result = heed_whole_lines(mm->n * mm->block), step = heed_ceil_div(rows, heed_ceil_div(rows, mm->block));
+    size_t result = heed_whole_lines(mm->n * mm->block), step = heed_even_part(rows, mm->block);
     struct room room = {scratch, scratch + mm->packed_floats, scratch + mm->worker_floats - result};
     if (!mm->transpose_b)
         mm->kernels->transpose(mm->k, mm->n, mm->b, mm->ldb, room.operand, mm->k);

@@ -1468,16 +1468,23 @@ static void test_across(const struct heed_kernels *table)
     end();
 }
 
+/* Each row alone. */
+static void multiply_rows(const heed_context *context, size_t m, size_t n, size_t k, const float *a, const float *b,
+                          size_t ldb, float *c)
+{
+    for (size_t i = 0; i < m; i++)
+        ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 1, n, k, 1.0f, a + i * k, k, b, ldb, 0.0f,
+                       c + i * n, n, NULL),
+           "a row");
+}
+
 static void check_linear(const heed_context *context, size_t m, size_t n, size_t k, size_t gap)
 {
     float *x = buffer(m * k, 1), *w = buffer(k * n, 1), *want = buffer(m * n, 2),
           *y = guarded((m - 1) * (n + gap) + n, 1);
     fill_uniform(x, m * k, -1.0f, 1.0f);
     fill_uniform(w, k * n, -1.0f, 1.0f);
-    for (size_t i = 0; i < m; i++)
-        ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 1, n, k, 1.0f, x + i * k, k, w, n, 0.0f,
-                       want + i * n, n, NULL),
-           "a row");
+    multiply_rows(context, m, n, k, x, w, n, want);
     ok(heed_linear(context, m, x, k, packed(k, n, w), NULL, y, n + gap), "linear");
     check_same(m, n, y, n + gap, want, n, "linear, row by row");
 }
@@ -1491,10 +1498,7 @@ static void check_crowded(const struct heed_context *context, size_t m, size_t n
     size_t bytes = 0;
     fill_uniform(a, m * k, -1.0f, 1.0f);
     fill_uniform(b, (k - 1) * CROWDED + n, -1.0f, 1.0f);
-    for (size_t i = 0; i < m; i++)
-        ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 1, n, k, 1.0f, a + i * k, k, b, CROWDED, 0.0f,
-                       want + i * n, n, NULL),
-           "a row");
+    multiply_rows(context, m, n, k, a, b, CROWDED, want);
     CHECK(heed_matmul_workspace(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, m, n, k, &bytes) == HEED_OK);
     heed_workspace workspace = {guarded_bytes(bytes, 1), bytes};
     ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, m, n, k, 1.0f, a, k, b, CROWDED, 0.0f, c, n + 3,
@@ -1503,21 +1507,24 @@ static void check_crowded(const struct heed_context *context, size_t m, size_t n
     check_same(m, n, c, n + 3, want, n, "rows of b a page apart");
 }
 
-/* Results far larger than the second cache, a few rows at a time where these share lines. */
+/* Results far larger than the second cache, of so many KiB, a few rows at a time where these share lines. In the last
+ * one workers that share rows need more scratch than those that share columns. */
 static void test_far(const struct heed_kernels *table)
 {
-    static const size_t sizes[][3] = {{200, 300, 16}, {193, 400, 9}, {500, 257, 5}, {260, 1100, 7}, {600, 530, 3}};
+    static const size_t sizes[][4] = {{200, 300, 16, 32}, {193, 400, 9, 32}, {500, 257, 5, 32},
+                                      {260, 1100, 7, 32}, {600, 530, 3, 32}, {400, 288, 100, 128}};
     begin("%s results larger than the second cache", table->name);
     for (size_t threads = 1; threads <= 3; threads += 2) {
         heed_context *context = context_on(table, threads);
-        context->l2 = 32 * 1024;
-        for (size_t i = 0; i < COUNT(sizes); i++)
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            context->l2 = sizes[i][3] * 1024;
             for (size_t gap = 0; gap <= 3; gap += 3) {
                 check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
                 check_linear(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
                 check_crowded(context, sizes[i][0], sizes[i][1], sizes[i][2]);
                 release_all();
             }
+        }
         heed_context_destroy(context);
     }
     end();

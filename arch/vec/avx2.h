@@ -76,26 +76,11 @@ HEED_INLINE vf vf_load_bytes(const unsigned char *p)
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
 
-/* In halves: AMD's CPUs take some 18 cycles to store under a mask. */
 HEED_INLINE void vf_store_n(float *p, vf v, size_t n)
 {
-    __m128 part = _mm256_castps256_ps128(v);
-    if (n >= 8) {
-        _mm256_storeu_ps(p, v);
-        return;
-    }
-    if (n & 4) {
-        _mm_storeu_ps(p, part);
-        part = _mm256_extractf128_ps(v, 1);
-        p += 4;
-    }
-    if (n & 2) {
-        _mm_storel_pi((__m64 *)(void *)p, part);
-        part = _mm_movehl_ps(part, part);
-        p += 2;
-    }
-    if (n & 1)
-        _mm_store_ss(p, part);
+    store_quad(p, _mm256_castps256_ps128(v), n);
+    if (n > 4)
+        store_quad(p + 4, _mm256_extractf128_ps(v, 1), n - 4);
 }
 
 HEED_INLINE vf vf_keep_n(vf v, size_t n)
@@ -283,7 +268,7 @@ HEED_INLINE void vf_store_across(vf v[4], int n, float *p, size_t ld)
     vf_transpose_lanes(v, rows);
     HEED_UNROLL
     for (size_t i = 0; i < 4; i++) {
-        store_quad(p + i * ld, _mm256_castps256_ps128(rows[i]), n);
-        store_quad(p + (i + 4) * ld, _mm256_extractf128_ps(rows[i], 1), n);
+        store_quad(p + i * ld, _mm256_castps256_ps128(rows[i]), (size_t)n);
+        store_quad(p + (i + 4) * ld, _mm256_extractf128_ps(rows[i], 1), (size_t)n);
     }
 }

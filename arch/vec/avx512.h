@@ -292,10 +292,10 @@ HEED_INLINE void vf_store_across(vf v[4], int n, float *p, size_t ld)
     HEED_UNROLL
     for (size_t i = 0; i < 4; i++, p += ld) {
         HEED_FORGET(p); /* or the compiler would keep sixteen addresses */
-        store_quad(p, _mm512_castps512_ps128(rows[i]), n);
-        store_quad(p + 4 * ld, _mm512_extractf32x4_ps(rows[i], 1), n);
-        store_quad(p + 8 * ld, _mm512_extractf32x4_ps(rows[i], 2), n);
-        store_quad(p + 12 * ld, _mm512_extractf32x4_ps(rows[i], 3), n);
+        store_quad(p, _mm512_castps512_ps128(rows[i]), (size_t)n);
+        store_quad(p + 4 * ld, _mm512_extractf32x4_ps(rows[i], 1), (size_t)n);
+        store_quad(p + 8 * ld, _mm512_extractf32x4_ps(rows[i], 2), (size_t)n);
+        store_quad(p + 12 * ld, _mm512_extractf32x4_ps(rows[i], 3), (size_t)n);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The vector vocabulary on SSE2. No FMA: a table of the unfused class.
  */
+#include "vec/quad.h"
 #include "vec/vec.h"
 
 #include <emmintrin.h>
@@ -85,17 +86,7 @@ HEED_INLINE vf vf_load_bytes(const unsigned char *p)
 
 HEED_INLINE void vf_store_n(float *p, vf v, size_t n)
 {
-    if (n >= 4) {
-        _mm_storeu_ps(p, v);
-        return;
-    }
-    if (n & 2) {
-        _mm_storel_pi((__m64 *)(void *)p, v);
-        v = _mm_movehl_ps(v, v);
-        p += 2;
-    }
-    if (n & 1)
-        _mm_store_ss(p, v);
+    store_quad(p, v, n);
 }
 
 HEED_INLINE vf vf_keep_n(vf v, size_t n)
