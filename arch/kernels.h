@@ -138,6 +138,8 @@ struct heed_attention_task {
     const float *q;
     size_t q_row, q_head;
     struct heed_panels k; /* element (p, j): component p of key j */
+    const float *k_rows;  /* or, for HEED_IN_PLACE_ROWS rows at the most, keys as they lie, k_row apart; else NULL */
+    size_t k_row;
     struct heed_panels v; /* element (j, d): component d of value j */
     const int32_t *pages; /* with page_keys: page number of every page_keys keys, pages being page_floats apart */
     size_t page_keys;     /* a multiple of a panel; 0: k and v are whole */
@@ -166,11 +168,13 @@ struct heed_attention_task {
     struct heed_coming_keys coming; /* to be asked for, each row of the task its share */
 };
 
-/* Rows of the highest row tile of any table. */
+/* Rows of the highest row tile of any table, and those of a task, a single tile, whose keys are left in place: beside
+ * turned_rows. */
 #define HEED_ATTENTION_ROWS 24
+#define HEED_IN_PLACE_ROWS 24
 
 /* Floats of scratch for a row tile: scores and weights of a key block, the row's output and that of the block, with a
- * map the references of all blocks, and queries of several heads side by side. */
+ * map the references of all blocks, and queries of several heads side by side or across. */
 static inline size_t heed_attention_scratch(size_t head_dim, size_t value_dim, size_t keys, bool map)
 {
     size_t padded = (value_dim + HEED_PANEL - 1) / HEED_PANEL * HEED_PANEL;

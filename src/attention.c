@@ -21,6 +21,11 @@
 #define MANY_QUERIES 513
 #define SAME_SETS 4096
 
+/* Keys left in place have so many dimensions, and are so many: for each row, where these take several groups. */
+#define IN_PLACE_DIM 16
+#define IN_PLACE_KEYS 24
+#define IN_PLACE_KEYS_PER_ROW 4
+
 /* Of the second cache, what keys and values may take. */
 #define L2_SHARE 0.75
 
@@ -61,6 +66,7 @@ struct attention {
     bool lasting;                        /* planned for all keys that the cache may come to have */
     size_t query_rows, key_rows;         /* of all sequences */
     bool pack_values;                    /* rows of v that are no whole panels, or lie apart, are packed too */
+    bool keys_in_place;                  /* few queries: keys are not packed */
     bool heads_as_rows;                  /* few queries: those of all heads of a group are the rows of a task */
     heed_attention_loop loop;            /* the one that runs: see choose_loop */
     size_t task_rows, task_heads;
@@ -268,18 +274,6 @@ static bool pays_to_pack_values(const struct attention *a)
     return stride > a->args.value_dim && queries_of_head(a) >= (reads_well ? MANY_QUERIES : SOME_QUERIES);
 }
 
-/* A few queries of grouped heads share the pass over their keys; the mean over heads wants all of them in order. */
-static void choose_tasks(struct attention *a)
-{
-    const heed_attention_args *args = &a->args;
-    bool mean = args->mean_map.data != NULL;
-    a->heads_as_rows = !mean && args->n_heads > args->n_kv_heads && args->seq_q >= 1 && args->seq_q <= FEW_QUERIES;
-    a->task_heads = mean ? 1 : a->heads_as_rows ? args->n_kv_heads : args->n_heads;
-    a->task_rows = mean ? MEAN_TASK_ROWS : TASK_ROWS;
-    a->pack_values = !args->cache && (args->value_dim % HEED_PANEL != 0 || pays_to_pack_values(a));
-    a->tasks = count_tasks(a);
-}
-
 /* Sequences that all reach the same keys need not be walked: a batch may be any number. */
 static bool reach_is_uniform(const struct attention *a)
 {
@@ -304,6 +298,35 @@ static size_t longest_keys(const struct attention *a)
     for (size_t b = 0; b < a->args.batch; b++)
         longest = keys_in_reach(a, b) > longest ? keys_in_reach(a, b) : longest;
     return longest;
+}
+
+/* The fewest keys that are left in place for so many rows: transposed on their way to registers, which takes less than
+ * packing them. */
+static size_t keys_to_leave(const struct attention *a, size_t rows)
+{
+    const struct heed_kernels *kernels = a->context->kernels;
+    if (a->args.cache || a->args.head_dim < IN_PLACE_DIM || rows > HEED_IN_PLACE_ROWS || rows > kernels->turned_rows)
+        return SIZE_MAX;
+    size_t keys = rows <= kernels->few_cols ? 0 : IN_PLACE_KEYS_PER_ROW * rows;
+    return keys > IN_PLACE_KEYS ? keys : IN_PLACE_KEYS;
+}
+
+static bool packs(const struct attention *a)
+{
+    return !a->args.cache && (!a->keys_in_place || a->pack_values);
+}
+
+/* A few queries of grouped heads share the pass over their keys; the mean over heads wants all of them in order. */
+static void choose_tasks(struct attention *a)
+{
+    const heed_attention_args *args = &a->args;
+    bool mean = args->mean_map.data != NULL;
+    a->heads_as_rows = !mean && args->n_heads > args->n_kv_heads && args->seq_q >= 1 && args->seq_q <= FEW_QUERIES;
+    a->task_heads = mean ? 1 : a->heads_as_rows ? args->n_kv_heads : args->n_heads;
+    a->task_rows = mean ? MEAN_TASK_ROWS : TASK_ROWS;
+    a->keys_in_place = longest_keys(a) >= keys_to_leave(a, queries_of_head(a));
+    a->pack_values = !args->cache && (args->value_dim % HEED_PANEL != 0 || pays_to_pack_values(a));
+    a->tasks = count_tasks(a);
 }
 
 static bool wants_map(const struct attention *a)
@@ -395,6 +418,17 @@ static size_t packed_floats(const struct attention *a, size_t dim)
     return heed_times(heed_times(padded_keys(a), a->args.n_kv_heads), dim);
 }
 
+/* Keys left in place leave as much room as if they were so few that they are packed: what suffices for the most keys
+ * does for fewer. */
+static size_t packed_key_floats(const struct attention *a)
+{
+    if (!a->keys_in_place)
+        return packed_floats(a, a->args.head_dim);
+    size_t heads = heed_times(a->args.batch, a->args.n_kv_heads), workers = heed_workers(a->context);
+    size_t keys = heed_pad(keys_to_leave(a, queries_of_head(a)) - 1);
+    return heed_times(heed_times(a->loop == HEED_ATTENTION_LOOP_HEADS ? workers : heads, keys), a->args.head_dim);
+}
+
 static size_t packed_value_floats(const struct attention *a)
 {
     return a->pack_values ? packed_floats(a, heed_pad(a->args.value_dim)) : 0;
@@ -437,7 +471,7 @@ static size_t scratch_parts(const struct attention *a)
         return 0;
     size_t prefix = heed_scratch_part(heed_plus(a->args.batch, 1), sizeof(size_t));
     size_t parts = heed_plus(prefix, prefix);
-    parts = heed_plus(parts, heed_scratch_part(packed_floats(a, a->args.head_dim), sizeof(float)));
+    parts = heed_plus(parts, heed_scratch_part(packed_key_floats(a), sizeof(float)));
     parts = heed_plus(parts, heed_scratch_part(packed_value_floats(a), sizeof(float)));
     parts = heed_plus(parts, heed_scratch_part(heed_times(partial_floats(a), a->tasks), sizeof(float)));
     return heed_plus(parts, heed_scratch_part(heed_times(worker_floats(a), heed_workers(a->context)), sizeof(float)));
@@ -551,7 +585,7 @@ static void pack_keys(const struct attention_run *run, struct kv_head at, size_t
     end = end < keys ? end : keys;
     if (first >= end)
         return;
-    if (a->args.head_dim > 0)
+    if (a->args.head_dim > 0 && !a->keys_in_place)
         heed_put_keys(a->context->kernels, a->args.head_dim, first, end - first,
                       a->args.k.data + heed_head_start(&a->args.k, &a->keys, at.b, at.h) + first * row, row,
                       run->packed_k + packed_start(run, at, a->args.head_dim));
@@ -665,6 +699,8 @@ static void foresee(const struct attention *a, struct heed_attention_task *task)
     v->far = k->far;
     if (asks && asks_for_values(a, task))
         v->foreseen = HEED_FORESEEN_ROWS;
+    if (a->keys_in_place)
+        k->foreseen = 0;
 }
 
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)
@@ -672,8 +708,12 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
     const struct attention *a = &run->a;
     size_t dim = a->args.head_dim, padded = heed_pad(a->args.value_dim);
     task->k = task->v = heed_panels_in_place(heed_nothing, 0);
-    if (dim > 0)
+    if (dim > 0 && a->keys_in_place) {
+        task->k_rows = a->args.k.data + heed_head_start(&a->args.k, &a->keys, at.b, at.h);
+        task->k_row = a->args.k.row_stride;
+    } else if (dim > 0) {
         task->k = heed_panels_packed(run->packed_k + packed_start(run, at, dim), dim);
+    }
     if (a->args.value_dim == 0)
         return;
     if (a->pack_values)
@@ -789,14 +829,15 @@ static void attend_rows(void *arg, size_t index, size_t worker)
 }
 
 /* The keys and values of one head as far as half of the second cache has room for them beside those of another; none if
- * all heads fit, nor where queries are too few to hide the requests behind and the third cache may have all heads. */
+ * all heads fit, nor where queries are too few to hide the requests behind and the third cache may have all heads, or
+ * keys are read as they lie, one after the other. */
 static struct heed_coming_keys coming_keys(const struct attention_run *run, size_t index)
 {
     const struct attention *a = &run->a;
     const heed_attention_args *args = &a->args;
     struct heed_coming_keys coming = {.keys = 0};
     size_t heads = args->batch * args->n_kv_heads;
-    if (index >= heads)
+    if (index >= heads || (a->keys_in_place && args->k.row_stride == args->head_dim))
         return coming;
     struct kv_head at = {index / args->n_kv_heads, index % args->n_kv_heads, 0};
     size_t first = first_in_reach(a, at.b), end = keys_in_reach(a, at.b), keys = end > first ? end - first : 0;
@@ -910,7 +951,7 @@ static void run_attention(struct attention_run *run)
     double mean_keys = keys / (double)args->batch;
     double work = (double)args->n_heads * (double)a->query_rows * (mean_keys + 1.0) * (dims + HEED_EXP_WORK);
     size_t heads = args->batch * args->n_kv_heads;
-    if (a->loop != HEED_ATTENTION_LOOP_HEADS && !args->cache)
+    if (a->loop != HEED_ATTENTION_LOOP_HEADS && packs(a))
         heed_run(a->context, heads * pack_parts(a), keys * (double)args->n_kv_heads * dims, pack_part, run);
     switch (a->loop) {
     case HEED_ATTENTION_LOOP_HEADS:
@@ -939,7 +980,7 @@ static void take_scratch(struct attention_run *run, struct heed_scratch *scratch
 {
     run->first_key = heed_scratch_take(scratch, run->a.args.batch + 1, sizeof(size_t));
     run->first_tile = heed_scratch_take(scratch, run->a.args.batch + 1, sizeof(size_t));
-    run->packed_k = heed_scratch_take(scratch, packed_floats(&run->a, run->a.args.head_dim), sizeof(float));
+    run->packed_k = heed_scratch_take(scratch, packed_key_floats(&run->a), sizeof(float));
     run->packed_v = heed_scratch_take(scratch, packed_value_floats(&run->a), sizeof(float));
     run->partial_floats = partial_floats(&run->a);
     run->partial = heed_scratch_take(scratch, run->a.tasks * run->partial_floats, sizeof(float));
