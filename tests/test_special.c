@@ -595,14 +595,14 @@ static void test_matmul_scalars(const struct heed_kernels *table)
 /* ---- attention ---- */
 
 /* More queries than a tile has rows, and values of three panels. */
-enum { MOST_KEYS = 1030, MOST_QUERIES = 9, SEVERAL_TILES = 30, DIM = 5, VALUES = 40 };
+enum { MOST_KEYS = 1030, MOST_QUERIES = 9, SEVERAL_TILES = 30, MOST_DIM = 17, VALUES = 40 };
 
 struct attention {
-    float q[SEVERAL_TILES * DIM], k[MOST_KEYS * DIM], v[MOST_KEYS * VALUES], out[SEVERAL_TILES * VALUES];
+    float q[SEVERAL_TILES * MOST_DIM], k[MOST_KEYS * MOST_DIM], v[MOST_KEYS * VALUES], out[SEVERAL_TILES * VALUES];
     float want[SEVERAL_TILES * VALUES], map[SEVERAL_TILES * MOST_KEYS], want_map[SEVERAL_TILES * MOST_KEYS];
     float additive[SEVERAL_TILES * MOST_KEYS];
     unsigned char boolean[SEVERAL_TILES * MOST_KEYS];
-    size_t length;
+    size_t dim, length;
     heed_attention_args args;
 };
 
@@ -611,17 +611,17 @@ static struct attention at;
 static void prepare(size_t queries, size_t keys)
 {
     const heed_attention_args defaults = HEED_ATTENTION_ARGS_INIT;
-    fill_uniform(at.q, queries * DIM, -2.0f, 2.0f);
-    fill_uniform(at.k, keys * DIM, -2.0f, 2.0f);
+    fill_uniform(at.q, queries * at.dim, -2.0f, 2.0f);
+    fill_uniform(at.k, keys * at.dim, -2.0f, 2.0f);
     fill_uniform(at.v, keys * VALUES, -1.0f, 1.0f);
     at.args = defaults;
     at.args.batch = at.args.n_heads = at.args.n_kv_heads = 1;
     at.args.seq_q = queries;
     at.args.seq_kv = keys;
-    at.args.head_dim = DIM;
+    at.args.head_dim = at.dim;
     at.args.value_dim = VALUES;
-    at.args.q = (heed_heads){at.q, 0, 0, DIM};
-    at.args.k = (heed_heads){at.k, 0, 0, DIM};
+    at.args.q = (heed_heads){at.q, 0, 0, at.dim};
+    at.args.k = (heed_heads){at.k, 0, 0, at.dim};
     at.args.v = (heed_heads){at.v, 0, 0, VALUES};
     at.args.out = (heed_heads_out){at.out, 0, 0, VALUES};
     at.args.map = (heed_heads_out){at.map, 0, 0, keys};
@@ -648,8 +648,8 @@ static void check_kept(const char *what)
 
 static void spoil_key(size_t j, size_t special)
 {
-    for (size_t d = 0; d < DIM; d++)
-        at.k[j * DIM + d] = specials[(special + d) % 3];
+    for (size_t d = 0; d < at.dim; d++)
+        at.k[j * at.dim + d] = specials[(special + d) % 3];
     for (size_t d = 0; d < VALUES; d++)
         at.v[j * VALUES + d] = specials[(special + d) % 3];
 }
@@ -665,7 +665,7 @@ static size_t key_count_step(void)
 static void test_hidden_keys(const struct heed_kernels *table)
 {
     seed(8);
-    begin("%s attention does not read keys past the length or the diagonal", table->name);
+    begin("%s attention does not read keys past the length or the diagonal, %zu dimensions", table->name, at.dim);
     for (size_t c = 0; c < COUNT(key_counts); c += key_count_step())
         for (size_t hidden = 1; hidden <= key_counts[c]; hidden += 1 + key_counts[c] / 3) {
             size_t keys = key_counts[c];
@@ -708,7 +708,7 @@ static void check_diagonal(size_t queries, size_t keys, size_t j)
 static void test_diagonal(const struct heed_kernels *table)
 {
     seed(9);
-    begin("%s attention's diagonal row by row", table->name);
+    begin("%s attention's diagonal row by row, %zu dimensions", table->name, at.dim);
     for (size_t c = 0; c < COUNT(key_counts); c += key_count_step())
         for (size_t back = 1; back <= MOST_QUERIES && back <= key_counts[c]; back++)
             check_diagonal(MOST_QUERIES, key_counts[c], key_counts[c] - back);
@@ -738,7 +738,7 @@ static void test_window(const struct heed_kernels *table)
 {
     static const size_t lefts[] = {0, 1, 5, 40, 256, 300};
     seed(91);
-    begin("%s attention's window row by row", table->name);
+    begin("%s attention's window row by row, %zu dimensions", table->name, at.dim);
     for (size_t c = 0; c < COUNT(key_counts); c += key_count_step())
         for (size_t l = 0; l < COUNT(lefts); l++)
             for (size_t back = 1; back <= key_counts[c] && back <= lefts[l] + MOST_QUERIES + 1;
@@ -751,7 +751,7 @@ static void test_window(const struct heed_kernels *table)
 static void test_unmapped_keys(const struct heed_kernels *table)
 {
     seed(92);
-    begin("%s attention does not touch unmapped keys that an argument masks", table->name);
+    begin("%s attention does not touch unmapped keys that an argument masks, %zu dimensions", table->name, at.dim);
     for (size_t keys = 40; keys <= 600; keys += quick() ? 280 : 70)
         for (size_t left = 0; left <= 30; left += 5) {
             size_t hidden = keys % 7, length = keys - hidden, queries = left % 3 + 1;
@@ -763,10 +763,10 @@ static void test_unmapped_keys(const struct heed_kernels *table)
             at.args.causal = left % 2 ? HEED_CAUSAL_BOTTOM_RIGHT : HEED_CAUSAL_NONE;
             attend_and_keep();
             for (int at_end = 0; at_end < 2; at_end++) {
-                float *k = guarded(seen * DIM, at_end), *v = guarded(seen * VALUES, at_end);
-                memcpy(k, at.k + first * DIM, seen * DIM * sizeof *k);
+                float *k = guarded(seen * at.dim, at_end), *v = guarded(seen * VALUES, at_end);
+                memcpy(k, at.k + first * at.dim, seen * at.dim * sizeof *k);
                 memcpy(v, at.v + first * VALUES, seen * VALUES * sizeof *v);
-                at.args.k.data = (const float *)((uintptr_t)k - first * DIM * sizeof *k);
+                at.args.k.data = (const float *)((uintptr_t)k - first * at.dim * sizeof *k);
                 at.args.v.data = (const float *)((uintptr_t)v - first * VALUES * sizeof *v);
                 check_kept("unmapped keys");
             }
@@ -814,7 +814,7 @@ static void make_rows_heads(void)
 {
     at.args.n_heads = at.args.seq_q;
     at.args.seq_q = 1;
-    at.args.q = (heed_heads){at.q, 0, DIM, DIM};
+    at.args.q = (heed_heads){at.q, 0, at.dim, at.dim};
     at.args.out = (heed_heads_out){at.out, 0, VALUES, VALUES};
     at.args.map = (heed_heads_out){at.map, 0, at.args.seq_kv, at.args.seq_kv};
 }
@@ -844,7 +844,7 @@ static void check_mask_of_one_row(size_t rows, int heads, size_t row, size_t key
 static void test_masks(const struct heed_kernels *table)
 {
     seed(10);
-    begin("%s attention is not reached by what a mask hides", table->name);
+    begin("%s attention is not reached by what a mask hides, %zu dimensions", table->name, at.dim);
     for (size_t c = 0; c < COUNT(key_counts); c += key_count_step()) {
         for (size_t pattern = 0; pattern < 3; pattern++)
             for (int boolean = 0; boolean < 2; boolean++) {
@@ -888,7 +888,7 @@ static void check_map_of_nan(size_t queries, size_t keys, int boolean, heed_atte
     at.args.window_left = keys / 2;
     at.args.loop = loop;
     for (size_t i = 1; i < queries; i += 2)
-        at.q[i * DIM + 2] = NAN;
+        at.q[i * at.dim + 2] = NAN;
     for (size_t i = 0; i < queries * keys; i++) {
         at.boolean[i] = !is_masked(i / keys % 2, i / keys, i % keys);
         at.additive[i] = at.boolean[i] ? 0.5f : -INFINITY;
@@ -912,7 +912,7 @@ static void check_map_of_nan(size_t queries, size_t keys, int boolean, heed_atte
 static void test_maps_of_nan(const struct heed_kernels *table)
 {
     seed(94);
-    begin("%s attention's map of rows of NaN", table->name);
+    begin("%s attention's map of rows of NaN, %zu dimensions", table->name, at.dim);
     for (size_t c = 1; c < COUNT(key_counts); c++)
         for (int boolean = 0; boolean < 2; boolean++)
             for (int loop = HEED_ATTENTION_LOOP_AUTO; loop <= HEED_ATTENTION_LOOP_ROWS; loop++) {
@@ -938,7 +938,7 @@ static void check_zero_rows(size_t rows, const char *what)
 static void test_empty_rows(const struct heed_kernels *table)
 {
     seed(11);
-    begin("%s attention without a key to see is zero", table->name);
+    begin("%s attention without a key to see is zero, %zu dimensions", table->name, at.dim);
     for (size_t c = 0; c < COUNT(key_counts); c += key_count_step()) {
         size_t keys = key_counts[c], none = 0;
         for (int spoilt = 0; spoilt < 2; spoilt++) {
@@ -970,8 +970,8 @@ static void set_scores(size_t keys, float score)
     memset(at.q, 0, sizeof at.q);
     at.q[0] = 1.0f;
     for (size_t j = 0; j < keys; j++) {
-        memset(at.k + j * DIM, 0, DIM * sizeof(float));
-        at.k[j * DIM] = score;
+        memset(at.k + j * at.dim, 0, at.dim * sizeof(float));
+        at.k[j * at.dim] = score;
     }
 }
 
@@ -979,7 +979,7 @@ static void check_scores(size_t keys, size_t j)
 {
     for (size_t special = 0; special < COUNT(specials); special++) {
         set_scores(keys, 0.5f);
-        at.k[j * DIM] = specials[special];
+        at.k[j * at.dim] = specials[special];
         attend();
         if (special < 2 || keys == 1) {
             check_row(ROW_NAN, VALUES, at.out, "attention", special_names[special], j);
@@ -999,7 +999,7 @@ static void check_block_of_minus_inf(void)
         context->in_order = orders[i];
         set_scores(1025, 0.5f);
         for (size_t j = 0; j < 256; j++)
-            at.k[j * DIM] = -INFINITY;
+            at.k[j * at.dim] = -INFINITY;
         at.args.map.data = NULL;
         attend();
         check_row(ROW_FINITE, VALUES, at.out, "attention", "first block -inf, in order from bytes", orders[i]);
@@ -1015,7 +1015,7 @@ static void check_block_of_minus_inf(void)
 static void test_scores(const struct heed_kernels *table)
 {
     seed(12);
-    begin("%s attention to NaN and infinite scores", table->name);
+    begin("%s attention to NaN and infinite scores, %zu dimensions", table->name, at.dim);
     for (size_t keys = 1; keys <= longest(); keys++)
         for (size_t j = 0; j < keys; j++)
             check_scores(keys, j);
@@ -1046,7 +1046,7 @@ static void test_sinks(const struct heed_kernels *table)
     float sink = 1.5f, sum[4];
     size_t none = 0;
     seed(93);
-    begin("%s attention with sinks, and log-sum-exp, at the edges", table->name);
+    begin("%s attention with sinks, and log-sum-exp, at the edges, %zu dimensions", table->name, at.dim);
     prepare(4, 300);
     attend_and_keep();
     at.args.sinks = &sink;
@@ -1084,11 +1084,11 @@ static void test_sinks(const struct heed_kernels *table)
     check_zero_rows(1, "scores of -inf beside a sink");
     set_scores(7, 0.5f);
     at.args.softcap = 2.0f;
-    at.k[3 * DIM] = INFINITY;
-    at.k[4 * DIM] = -INFINITY;
+    at.k[3 * at.dim] = INFINITY;
+    at.k[4 * at.dim] = -INFINITY;
     attend();
     check_row(ROW_FINITE, VALUES, at.out, "attention", "a softcap of infinite scores", 0);
-    at.k[5 * DIM] = NAN;
+    at.k[5 * at.dim] = NAN;
     attend();
     check_row(ROW_NAN, VALUES, at.out, "attention", "a softcap of NaN", 0);
     end();
@@ -1097,9 +1097,9 @@ static void test_sinks(const struct heed_kernels *table)
 /* -FLT_MAX, the usual mask of other frameworks, is a number: keys that all have it weigh the same. */
 static void test_finite_masks(const struct heed_kernels *table)
 {
-    begin("%s: an additive mask of -FLT_MAX", table->name);
+    begin("%s: an additive mask of -FLT_MAX, %zu dimensions", table->name, at.dim);
     prepare(1, 7);
-    fill_uniform(at.q, DIM, 0.0f, 0.0f);
+    fill_uniform(at.q, at.dim, 0.0f, 0.0f);
     at.args.mask = (heed_mask){at.additive, HEED_MASK_ADDITIVE, 0, 0, 7};
     for (size_t j = 0; j < 7; j++)
         at.additive[j] = -0x1.fffffep127f;
@@ -1113,32 +1113,28 @@ static void test_finite_masks(const struct heed_kernels *table)
     end();
 }
 
+/* Few queries pack keys of few dimensions, and leave others in place. */
+static void test_attention(const struct heed_kernels *table)
+{
+    static const size_t dims[] = {5, MOST_DIM};
+    static void (*const tests[])(const struct heed_kernels *) = {
+        test_maps_of_nan, test_hidden_keys,  test_diagonal, test_masks,         test_empty_rows,
+        test_scores,      test_finite_masks, test_window,   test_unmapped_keys, test_sinks};
+    for (size_t d = 0; d < COUNT(dims); d++) {
+        at.dim = dims[d];
+        for (size_t i = 0; i < COUNT(tests); i++)
+            tests[i](table);
+    }
+}
+
 static void test_table(const struct heed_kernels *table)
 {
-    static void (*const tests[])(const struct heed_kernels *) = {test_softmax,
-                                                                 test_masked_softmax,
-                                                                 test_masked_rows_of_nan,
-                                                                 test_maps_of_nan,
-                                                                 test_neighbours,
-                                                                 test_layernorm,
-                                                                 test_layernorm_finite,
-                                                                 test_rmsnorm,
-                                                                 test_activations,
-                                                                 test_gated,
-                                                                 test_argmax,
-                                                                 test_top_k,
-                                                                 test_max_pooling,
-                                                                 test_matmul,
-                                                                 test_matmul_scalars,
-                                                                 test_hidden_keys,
-                                                                 test_diagonal,
-                                                                 test_masks,
-                                                                 test_empty_rows,
-                                                                 test_scores,
-                                                                 test_finite_masks,
-                                                                 test_window,
-                                                                 test_unmapped_keys,
-                                                                 test_sinks};
+    static void (*const tests[])(const struct heed_kernels *) = {
+        test_softmax,    test_masked_softmax, test_masked_rows_of_nan,
+        test_neighbours, test_layernorm,      test_layernorm_finite,
+        test_rmsnorm,    test_activations,    test_gated,
+        test_argmax,     test_top_k,          test_max_pooling,
+        test_matmul,     test_matmul_scalars, test_attention};
     context = context_on(table, 1);
     for (size_t i = 0; i < COUNT(tests); i++)
         tests[i](table);
