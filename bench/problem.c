@@ -251,8 +251,8 @@ double problem_tolerance(const struct problem *p, double expected)
     if (p->suite->kind == SUITE_ROWS)
         return 1e-4 * fabs(expected) + (p->shape.function == ROW_SOFTMAX ? 1e-12 : 1e-5);
     if (p->suite->kind == SUITE_ATTENTION ||
-        p->suite->kind == SUITE_DECODE) /* ALiBi alone makes scores as large as n */
-        return p->shape.alibi && !p->shape.causal ? 1e-5 + 0x1p-22 * (double)p->shape.n : 1e-5;
+        p->suite->kind == SUITE_DECODE) /* ALiBi alone makes scores as large as its distances, of keys or of queries */
+        return p->shape.alibi && !p->shape.causal ? 1e-5 + 0x1p-22 * ((double)p->shape.m + (double)p->shape.n) : 1e-5;
     if (p->suite->kind == SUITE_LAYER) /* results are about 1, after some dozens of roundings of each */
         return 1e-4 * (1.0 + fabs(expected));
     double k = (double)p->shape.k, sum = (sqrt(k) + 4.0) * (k + 1.0) * (double)FLT_EPSILON;
