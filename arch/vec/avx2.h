@@ -20,6 +20,7 @@ typedef __m256 vf;
 #define GEMM_TALLEST 6
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 2
+#define GEMM_APART 3
 #define GEMM_PREFETCH 16
 #define GEMM_COPIED_ROWS 32
 #if defined(__clang__)

@@ -21,6 +21,7 @@ typedef __m512 vf;
 #define GEMM_TALLEST 9
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 1
+#define GEMM_APART 0
 #define GEMM_PREFETCH 16
 #define GEMM_COPIED_ROWS 128
 #define GEMM_FEW_ROWS 3

@@ -23,6 +23,7 @@ typedef float32x4_t vf;
 #define VF_STEPS 4
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 2
+#define GEMM_APART 0
 #define GEMM_PREFETCH 0
 #define GEMM_COPIED_ROWS 32
 #define GEMM_FEW_ROWS 1

@@ -17,6 +17,7 @@ typedef float vf;
 #define GEMM_TALLEST 4
 #define GEMM_WIDEST 4
 #define GEMM_NARROWEST 4
+#define GEMM_APART 0
 #define GEMM_PREFETCH 0
 #define GEMM_COPIED_ROWS 32
 #define GEMM_FEW_ROWS 1

@@ -20,6 +20,7 @@ typedef __m128 vf;
 #define GEMM_TALLEST 3
 #define GEMM_WIDEST 8
 #define GEMM_NARROWEST 4
+#define GEMM_APART 0
 #define GEMM_PREFETCH 16
 #define GEMM_COPIED_ROWS 32
 #define GEMM_FEW_ROWS 1

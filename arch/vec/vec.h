@@ -7,7 +7,8 @@
  * Micro-kernel      GEMM_TILES(X): X(rows, vectors) for every height from 1 to GEMM_TALLEST, with the most
  *                   vectors, up to GEMM_WIDEST, whose accumulators still lie in registers. GEMM_MR: the height
  *                   where there are many rows, GEMM_NARROW_MR: and b is in place, gated, or
- *                   of few columns (see HEED_NARROW_COLS). GEMM_NARROWEST: the least of the vectors. GEMM_PREFETCH:
+ *                   of few columns (see HEED_NARROW_COLS). GEMM_NARROWEST: the least of the vectors. GEMM_APART:
+ *                   how many of some rows go by a tile of theirs, wider than the highest, or 0. GEMM_PREFETCH:
  *                   steps of k that b is asked for ahead, or 0. GEMM_COPIED_ROWS: see copied_rows in kernels.h;
  *                   more where a tile reads whole lines of b. GEMM_FEW_ROWS: tiles of 2 to so many rows load
  *                   each vector of b once, by force; 1: none. GEMM_LAST_STEPS: steps of k, or 0, that tiles of at
