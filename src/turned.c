@@ -6,8 +6,11 @@
  */
 #include "matmul.h"
 
-/* Few columns: rows that leave no copy of a matrix in place. */
-#define MOST_COLUMNS (HEED_COPIED_ROWS - 1)
+/* Few columns: rows that leave no copy of a matrix in place; and up to MOST_COLUMNS by twice as many rows, where tiles
+ * are wide, or copy a panel at a time of an a that does not come from far away, a line of each row at a time. */
+#define UNCOPIED_COLUMNS (HEED_COPIED_ROWS - 1)
+#define MOST_COLUMNS 64
+#define MOST_COPIED 1048576
 
 /* Of few columns b and c are turned where a else is: worth it if they are less by so many floats. */
 #define TURNING_FLOATS 200
@@ -87,14 +90,27 @@ static bool are_few_rows(const struct matmul *mm)
     return mm->m <= kernels->few_cols || several;
 }
 
+/* Whether a tile takes more than a panel of an a in place. */
+static bool has_wide_tiles(const struct matmul *mm)
+{
+    return mm->kernels->tile_cols[mm->kernels->narrow_mr - 1] > HEED_PANEL;
+}
+
+/* Whether few columns by a transposed a had better be turned. */
+static bool are_few_columns(const struct matmul *mm)
+{
+    bool some = mm->n <= MOST_COLUMNS && mm->m / 2 >= mm->n && (has_wide_tiles(mm) || mm->m <= MOST_COPIED / mm->k);
+    return mm->transpose_a && (mm->n <= UNCOPIED_COLUMNS || some) &&
+           mm->m * mm->k > mm->n * (mm->k + mm->m) + TURNING_FLOATS;
+}
+
 enum heed_turning heed_turned_kind(const struct matmul *mm)
 {
     if (mm->epilogue.kind != HEED_EPILOGUE_STORE || mm->kernels->few_cols == 0 || mm->k < LEAST_DEPTH)
         return HEED_AS_IT_IS;
     if (are_few_rows(mm))
         return HEED_FEW_ROWS;
-    bool gains = mm->m * mm->k > mm->n * (mm->k + mm->m) + TURNING_FLOATS;
-    return mm->transpose_a && mm->n <= MOST_COLUMNS && gains ? HEED_FEW_COLUMNS : HEED_AS_IT_IS;
+    return are_few_columns(mm) ? HEED_FEW_COLUMNS : HEED_AS_IT_IS;
 }
 
 /* Of the longer side, and what scratch a worker needs for it. */
@@ -156,6 +172,7 @@ static void multiply_block(const struct matmul *mm, size_t i, size_t rows, const
         depth = mm->k - p < mm->cut.depth ? mm->k - p : mm->cut.depth;
         struct heed_panels columns = heed_panels_in_place(mm->a + p * mm->lda + i, mm->lda);
         columns.copy = room->edge;
+        columns.uncopied = has_wide_tiles(mm);
         columns.near = heed_is_near(depth, mm->lda);
         if (mm->across > 0)
             heed_read_across(mm->across, &columns);
