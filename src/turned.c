@@ -6,10 +6,12 @@
  */
 #include "matmul.h"
 
-/* Few columns: rows that leave no copy of a matrix in place; and up to MOST_COLUMNS by twice as many rows, where tiles
- * are wide, or copy a panel at a time of an a that does not come from far away, a line of each row at a time. */
+/* Few columns: rows that leave no copy of a matrix in place; and up to MOST_COLUMNS by twice as many rows, which turned
+ * leave L2 to a, where tiles are wide, or copy a panel at a time of an a that does not come from far away, a line of
+ * each row at a time. */
 #define UNCOPIED_COLUMNS (HEED_COPIED_ROWS - 1)
-#define MOST_COLUMNS 64
+#define MOST_COLUMNS 128
+#define MOST_TURNED 262144
 #define MOST_COPIED 1048576
 
 /* Of few columns b and c are turned where a else is: worth it if they are less by so many floats. */
@@ -99,8 +101,9 @@ static bool has_wide_tiles(const struct matmul *mm)
 /* Whether few columns by a transposed a had better be turned. */
 static bool are_few_columns(const struct matmul *mm)
 {
-    bool some = mm->n <= MOST_COLUMNS && mm->m / 2 >= mm->n && (has_wide_tiles(mm) || mm->m <= MOST_COPIED / mm->k);
-    return mm->transpose_a && (mm->n <= UNCOPIED_COLUMNS || some) &&
+    bool some = mm->n <= MOST_COLUMNS && mm->m / 2 >= mm->n && mm->n <= MOST_TURNED / mm->k;
+    bool near = has_wide_tiles(mm) || mm->m <= MOST_COPIED / mm->k;
+    return mm->transpose_a && (mm->n <= UNCOPIED_COLUMNS || (some && near)) &&
            mm->m * mm->k > mm->n * (mm->k + mm->m) + TURNING_FLOATS;
 }
 
