@@ -340,7 +340,7 @@ static size_t row_shape(size_t index, struct shape *shape)
 
 /* BERT, its large and small kin; ViT; GPT-2; Llama with grouped heads; odd lengths; other head sizes; then masks:
  * padding of BERT, relative positions of T5, ALiBi of BLOOM and MPT, windows of Mistral and Longformer, odd
- * lengths, and few queries before many keys. */
+ * lengths, and few queries before many keys; last a step of decoding by keys that are no cache, and short sentences. */
 static const struct shape attentions[] = {
     {.batch = 1, .heads = 12, .kv_heads = 12, .m = 128, .n = 128, .k = 64},
     {.batch = 8, .heads = 12, .kv_heads = 12, .m = 128, .n = 128, .k = 64},
@@ -381,6 +381,10 @@ static const struct shape attentions[] = {
     {.batch = 1, .heads = 6, .kv_heads = 6, .m = 1023, .n = 1025, .k = 64, .causal = true},
     {.batch = 1, .heads = 6, .kv_heads = 6, .m = 64, .n = 799, .k = 64, .causal = true},
     {.batch = 1, .heads = 6, .kv_heads = 6, .m = 108, .n = 256, .k = 80, .causal = true},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 1, .n = 1024, .k = 64},
+    {.batch = 1, .heads = 12, .kv_heads = 12, .m = 8, .n = 512, .k = 64},
+    {.batch = 1, .heads = 32, .kv_heads = 8, .m = 1, .n = 4096, .k = 128},
+    {.batch = 8, .heads = 12, .kv_heads = 12, .m = 16, .n = 16, .k = 64},
 };
 #define N_ATTENTIONS (sizeof attentions / sizeof *attentions)
 
