@@ -699,8 +699,10 @@ static void foresee(const struct attention *a, struct heed_attention_task *task)
     v->far = k->far;
     if (asks && asks_for_values(a, task))
         v->foreseen = HEED_FORESEEN_ROWS;
-    if (a->keys_in_place)
+    if (a->keys_in_place) {
         k->foreseen = 0;
+        v->far = heed_from_memory(a->context, floats * sizeof(float));
+    }
 }
 
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)
