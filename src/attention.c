@@ -696,13 +696,12 @@ static void foresee(const struct attention *a, struct heed_attention_task *task)
         v->foreseen = HEED_FORESEEN_MIXED_ROWS;
     k->foreseen = asks || (v->far && task->rows > HEED_FORESEEN_ROWS) ? HEED_FORESEEN_TALLEST : v->foreseen;
     k->far = asks || (v->far && task->rows == 1);
-    v->far = k->far;
+    if (a->keys_in_place)
+        k->foreseen = 0;
+    else
+        v->far = k->far;
     if (asks && asks_for_values(a, task))
         v->foreseen = HEED_FORESEEN_ROWS;
-    if (a->keys_in_place) {
-        k->foreseen = 0;
-        v->far = heed_from_memory(a->context, floats * sizeof(float));
-    }
 }
 
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)

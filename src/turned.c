@@ -93,7 +93,7 @@ static bool are_few_rows(const struct matmul *mm)
 }
 
 /* Whether a tile takes more than a panel of an a in place. */
-static bool has_wide_tiles(const struct matmul *mm)
+static bool reads_several_panels(const struct matmul *mm)
 {
     return mm->kernels->tile_cols[mm->kernels->narrow_mr - 1] > HEED_PANEL;
 }
@@ -102,7 +102,7 @@ static bool has_wide_tiles(const struct matmul *mm)
 static bool are_few_columns(const struct matmul *mm)
 {
     bool some = mm->n <= MOST_COLUMNS && mm->m / 2 >= mm->n && mm->n <= MOST_TURNED / mm->k;
-    bool near = has_wide_tiles(mm) || mm->m <= MOST_COPIED / mm->k;
+    bool near = reads_several_panels(mm) || mm->m <= MOST_COPIED / mm->k;
     return mm->transpose_a && (mm->n <= UNCOPIED_COLUMNS || (some && near)) &&
            mm->m * mm->k > mm->n * (mm->k + mm->m) + TURNING_FLOATS;
 }
@@ -175,7 +175,7 @@ static void multiply_block(const struct matmul *mm, size_t i, size_t rows, const
         depth = mm->k - p < mm->cut.depth ? mm->k - p : mm->cut.depth;
         struct heed_panels columns = heed_panels_in_place(mm->a + p * mm->lda + i, mm->lda);
         columns.copy = room->edge;
-        columns.uncopied = has_wide_tiles(mm);
+        columns.uncopied = reads_several_panels(mm);
         columns.near = heed_is_near(depth, mm->lda);
         if (mm->across > 0)
             heed_read_across(mm->across, &columns);
