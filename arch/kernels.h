@@ -130,8 +130,8 @@ struct heed_coming_keys {
 };
 
 /* A run of query rows of one sequence: of one head, or, where there are few, of several heads that share keys and
- * values, one head's after the other's. What belongs to rows lies *_row apart for the next query, *_head for the next
- * head. */
+ * values, or whose keys and values lie beside each other, one head's after the other's. What belongs to rows lies
+ * *_row apart for the next query, *_head for the next head. */
 struct heed_attention_task {
     size_t rows, head_dim, value_dim;
     size_t queries; /* of each head; 0: all rows are of one head */
@@ -141,8 +141,10 @@ struct heed_attention_task {
     const float *k_rows;  /* or, for HEED_IN_PLACE_ROWS rows at the most, keys as they lie, k_row apart; else NULL */
     size_t k_row;
     struct heed_panels v; /* element (j, d): component d of value j */
-    const int32_t *pages; /* with page_keys: page number of every page_keys keys, pages being page_floats apart */
-    size_t page_keys;     /* a multiple of a panel; 0: k and v are whole */
+    size_t heads;         /* of such keys and values, each with as many of the rows; of several the rows are one tile */
+    size_t k_head, v_head; /* how far these are apart */
+    const int32_t *pages;  /* with page_keys: page number of every page_keys keys, pages being page_floats apart */
+    size_t page_keys;      /* a multiple of a panel; 0: k and v are whole */
     size_t page_floats;
     size_t keys;        /* keys of the sequence; later ones are not read */
     size_t first_block; /* the first key of the first block that any row sees, or of one before */
@@ -168,9 +170,9 @@ struct heed_attention_task {
     struct heed_coming_keys coming; /* to be asked for, each row of the task its share */
 };
 
-/* Rows of the highest row tile of any table, and those of a task, a single tile, whose keys are left in place: beside
- * turned_rows. */
-#define HEED_ATTENTION_ROWS 24
+/* Rows of the highest row tile, which is one of several heads of keys and values, and those of a head whose keys are
+ * left in place: beside turned_rows. */
+#define HEED_ATTENTION_ROWS 48
 #define HEED_IN_PLACE_ROWS 24
 
 /* Floats of scratch for a row tile: scores and weights of a key block, the row's output and that of the block, with a

@@ -26,6 +26,10 @@
 #define IN_PLACE_KEYS 24
 #define IN_PLACE_KEYS_PER_ROW 4
 
+/* Heads beside each other are taken together if they are all there are, or so many floats: of a smaller part of a row
+ * of all heads memory gives no more than of one head. */
+#define BESIDE_FLOATS 1024
+
 /* Of the second cache, what keys and values may take. */
 #define L2_SHARE 0.75
 
@@ -68,6 +72,7 @@ struct attention {
     bool pack_values;                    /* rows of v that are no whole panels, or lie apart, are packed too */
     bool keys_in_place;                  /* few queries: keys are not packed */
     bool heads_as_rows;                  /* few queries: those of all heads of a group are the rows of a task */
+    size_t beside;                       /* heads of keys in place, beside each other, that such a task takes at once */
     heed_attention_loop loop;            /* the one that runs: see choose_loop */
     size_t task_rows, task_heads;
     size_t tasks; /* runs of query rows */
@@ -234,7 +239,7 @@ static heed_status check_pages(const struct attention *a)
 /* Rows that a sequence of so many queries gives to tasks. */
 static size_t rows_of(const struct attention *a, size_t queries)
 {
-    return a->heads_as_rows ? heed_times(queries, a->args.n_heads / a->args.n_kv_heads) : queries;
+    return a->heads_as_rows ? heed_times(queries, a->args.n_heads / a->args.n_kv_heads * a->beside) : queries;
 }
 
 /* Rows of a task: whole heads. */
@@ -316,16 +321,42 @@ static bool packs(const struct attention *a)
     return !a->args.cache && (!a->keys_in_place || a->pack_values);
 }
 
+/* Whether the rows of all heads are parts of longer rows of memory. */
+static bool lie_beside(const heed_heads *tensor, size_t heads, size_t dim)
+{
+    return tensor->row_stride >= dim + HEED_PANEL && tensor->head_stride <= tensor->row_stride / heads;
+}
+
+/* Heads of keys left in place that a task takes together, lest it read a part of each row of memory: from where they
+ * are taken to come from memory, as many as divide all and have room in a tile. Calls that want the loop over heads
+ * get it. */
+static size_t heads_beside(const struct attention *a)
+{
+    const heed_attention_args *args = &a->args;
+    size_t rows = queries_of_head(a), all = args->n_kv_heads, heads = all;
+    double floats =
+        (double)args->batch * (double)all * (double)longest_keys(a) * (double)(args->head_dim + args->value_dim);
+    bool far = floats * sizeof(float) > FAR_BYTES_PER_L2 * (double)a->context->l2;
+    if (!a->keys_in_place || a->pack_values || !far || args->loop == HEED_ATTENTION_LOOP_HEADS || rows == 0 ||
+        !lie_beside(&args->k, all, args->head_dim) || !lie_beside(&args->v, all, args->value_dim))
+        return 1;
+    while (all % heads != 0 || heads > HEED_ATTENTION_ROWS / rows)
+        heads--;
+    return heads == all || heads * args->head_dim >= BESIDE_FLOATS ? heads : 1;
+}
+
 /* A few queries of grouped heads share the pass over their keys; the mean over heads wants all of them in order. */
 static void choose_tasks(struct attention *a)
 {
     const heed_attention_args *args = &a->args;
     bool mean = args->mean_map.data != NULL;
-    a->heads_as_rows = !mean && args->n_heads > args->n_kv_heads && args->seq_q >= 1 && args->seq_q <= FEW_QUERIES;
-    a->task_heads = mean ? 1 : a->heads_as_rows ? args->n_kv_heads : args->n_heads;
-    a->task_rows = mean ? MEAN_TASK_ROWS : TASK_ROWS;
     a->keys_in_place = longest_keys(a) >= keys_to_leave(a, queries_of_head(a));
     a->pack_values = !args->cache && (args->value_dim % HEED_PANEL != 0 || pays_to_pack_values(a));
+    a->beside = mean ? 1 : heads_beside(a);
+    bool grouped = !mean && args->n_heads > args->n_kv_heads && args->seq_q >= 1 && args->seq_q <= FEW_QUERIES;
+    a->heads_as_rows = grouped || a->beside > 1;
+    a->task_heads = mean ? 1 : a->heads_as_rows ? args->n_kv_heads / a->beside : args->n_heads;
+    a->task_rows = mean ? MEAN_TASK_ROWS : TASK_ROWS;
     a->tasks = count_tasks(a);
 }
 
@@ -338,7 +369,7 @@ static bool is_possible(const struct attention *a, heed_attention_loop loop)
 {
     switch (loop) {
     case HEED_ATTENTION_LOOP_HEADS:
-        return !a->args.cache && !a->args.mean_map.data;
+        return !a->args.cache && !a->args.mean_map.data && a->beside == 1;
     case HEED_ATTENTION_LOOP_KEYS:
         return heed_workers(a->context) > 1 && longest_keys(a) > HEED_KEY_BLOCK && !wants_map(a);
     default:
@@ -666,21 +697,21 @@ static size_t asking_rows(const struct attention *a, double bytes)
 
 /* Whether some rows of a task ask for keys: a tile reads them as fast as memory gives. Of memory not where values that
  * no tile covers, or no wide one of so many rows, come a few keys at a time, which requests would disturb. */
-static bool asks_for_keys(const struct attention *a, const struct heed_attention_task *task, double bytes)
+static bool asks_for_keys(const struct attention *a, const struct heed_attention_task *task, size_t rows, double bytes)
 {
     const struct heed_kernels *kernels = a->context->kernels;
-    if (task->rows < asking_rows(a, bytes) || task->rows > kernels->tallest)
+    if (rows < asking_rows(a, bytes) || rows > kernels->tallest)
         return false;
-    size_t run = task->page_keys > 0 ? task->page_keys : task->keys, cols = kernels->tile_cols[task->rows - 1];
+    size_t run = task->page_keys > 0 ? task->page_keys : task->keys, cols = kernels->tile_cols[rows - 1];
     size_t covered = has_wide_tiles(a) ? cols : kernels->tile_cols[0];
-    bool far = heed_from_memory(a->context, bytes) && task->rows <= HEED_FORESEEN_ROWS;
+    bool far = heed_from_memory(a->context, bytes) && rows <= HEED_FORESEEN_ROWS;
     return run >= ASKING_KEYS && a->args.head_dim * cols <= ASKING_FLOATS && (!far || a->args.value_dim <= covered);
 }
 
-static bool asks_for_values(const struct attention *a, const struct heed_attention_task *task)
+static bool asks_for_values(const struct attention *a, size_t rows)
 {
-    return has_wide_tiles(a) && task->rows >= ASKING_ROWS && task->rows <= HEED_FORESEEN_ROWS &&
-           a->args.value_dim <= a->context->kernels->tile_cols[task->rows - 1];
+    return has_wide_tiles(a) && rows >= ASKING_ROWS && rows <= HEED_FORESEEN_ROWS &&
+           a->args.value_dim <= a->context->kernels->tile_cols[rows - 1];
 }
 
 /* Keys and values come from the same place, but keys of some blocks go together. */
@@ -688,19 +719,19 @@ static void foresee(const struct attention *a, struct heed_attention_task *task)
 {
     double heads = (double)a->args.batch * (double)a->args.n_kv_heads;
     double floats = heads * (double)task->keys * (double)(a->args.head_dim + a->args.value_dim);
-    size_t width = a->context->kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1];
+    size_t width = a->context->kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1], rows = task->rows / task->heads;
     struct heed_panels *k = &task->k, *v = &task->v;
-    bool asks = asks_for_keys(a, task, floats * sizeof(float));
+    bool asks = asks_for_keys(a, task, rows, floats * sizeof(float));
     heed_foresee(a->context, floats * sizeof(float), v);
     if (v->foreseen == HEED_FORESEEN_CACHED_ROWS && (!has_wide_tiles(a) || width < a->args.value_dim))
         v->foreseen = HEED_FORESEEN_MIXED_ROWS;
-    k->foreseen = asks || (v->far && task->rows > HEED_FORESEEN_ROWS) ? HEED_FORESEEN_TALLEST : v->foreseen;
-    k->far = asks || (v->far && task->rows == 1);
+    k->foreseen = asks || (v->far && rows > HEED_FORESEEN_ROWS) ? HEED_FORESEEN_TALLEST : v->foreseen;
+    k->far = asks || (v->far && rows == 1);
     if (a->keys_in_place)
         k->foreseen = 0;
     else
         v->far = k->far;
-    if (asks && asks_for_values(a, task))
+    if (asks && asks_for_values(a, rows))
         v->foreseen = HEED_FORESEEN_ROWS;
 }
 
@@ -780,6 +811,9 @@ static void set_task(struct heed_attention_task *task, const struct attention_ru
     *task = (struct heed_attention_task){.rows = at.rows, .head_dim = args->head_dim, .value_dim = args->value_dim};
     task->q = heed_nothing;
     task->keys = keys_in_reach(a, at.b);
+    task->heads = a->beside;
+    task->k_head = args->k.head_stride;
+    task->v_head = args->v.head_stride;
     task->queries = a->heads_as_rows ? heed_sequence_length(&a->queries, at.b) : 0;
     task->slopes = args->slopes ? args->slopes + at.h : NULL;
     task->sinks = args->sinks ? args->sinks + at.h : NULL;
@@ -809,7 +843,7 @@ static struct place place_in(const struct attention_run *run, size_t b, size_t u
     size_t left = rows_of(a, queries) - row;
     struct place at = {b, unit, row, left < most ? left : most};
     if (a->heads_as_rows) {
-        at.h = unit * group + row / queries;
+        at.h = unit * a->beside * group + row / queries;
         at.row = 0;
     }
     return at;

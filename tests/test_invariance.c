@@ -877,39 +877,40 @@ static void test_layouts(const struct heed_kernels *table, const heed_context *c
 
 /* ---- few queries ---- */
 
-enum { FEW_KV_HEADS = 2, FEW_GROUP = 3, FEW_HEADS = FEW_KV_HEADS * FEW_GROUP, MANY_QUERIES = 50, MOST_FEW_KEYS = 300 };
+enum { FEW_KV_HEADS = 2, FEW_GROUP = 3, MOST_FEW_HEADS = 16, MANY_QUERIES = 50 };
 
 struct few_case {
-    size_t group, keys, dim, window_left;
+    size_t kv_heads, group, keys, dim, window_left;
     int interleaved;
 };
 
-/* The first `queries` of the same many, which see what they see among many. */
+/* The last `queries` of the same many, which see what they see among many, and one of them or all an infinite value. */
 static void attend_few(const heed_context *context, const struct few_case *c, size_t queries, float *out)
 {
-    size_t heads = FEW_KV_HEADS * c->group, values = c->dim;
-    float *q = buffer(FEW_HEADS * MANY_QUERIES * c->dim, 1);
-    float *k = buffer(FEW_KV_HEADS * c->keys * c->dim, 2), *v = buffer(FEW_KV_HEADS * c->keys * values, 3);
+    size_t heads = c->kv_heads * c->group, values = c->dim, skipped = MANY_QUERIES - queries;
+    float *q = buffer(heads * MANY_QUERIES * c->dim, 1);
+    float *k = buffer(c->kv_heads * c->keys * c->dim, 2), *v = buffer(c->kv_heads * c->keys * values, 3);
     heed_attention_args a = HEED_ATTENTION_ARGS_INIT;
     seed(71);
-    fill_uniform(q, FEW_HEADS * MANY_QUERIES * c->dim, -2.0f, 2.0f);
-    fill_uniform(k, FEW_KV_HEADS * c->keys * c->dim, -1.0f, 1.0f);
-    fill_uniform(v, FEW_KV_HEADS * c->keys * values, -1.0f, 1.0f);
+    fill_uniform(q, heads * MANY_QUERIES * c->dim, -2.0f, 2.0f);
+    fill_uniform(k, c->kv_heads * c->keys * c->dim, -1.0f, 1.0f);
+    fill_uniform(v, c->kv_heads * c->keys * values, -1.0f, 1.0f);
+    v[(c->kv_heads * c->keys - 15) * values] = INFINITY;
     a.batch = 1;
     a.n_heads = heads;
-    a.n_kv_heads = FEW_KV_HEADS;
+    a.n_kv_heads = c->kv_heads;
     a.seq_q = queries;
     a.seq_kv = c->keys;
     a.head_dim = a.value_dim = c->dim;
-    a.causal = c->window_left < HEED_UNBOUNDED ? HEED_CAUSAL_TOP_LEFT : HEED_CAUSAL_NONE;
+    a.causal = c->window_left < HEED_UNBOUNDED ? HEED_CAUSAL_BOTTOM_RIGHT : HEED_CAUSAL_NONE;
     a.window_left = c->window_left;
-    a.q = (heed_heads){q, 0, MANY_QUERIES * c->dim, c->dim};
+    a.q = (heed_heads){q + skipped * c->dim, 0, MANY_QUERIES * c->dim, c->dim};
     a.k = (heed_heads){k, 0, c->keys * c->dim, c->dim};
     a.v = (heed_heads){v, 0, c->keys * values, values};
     if (c->interleaved) {
-        a.q = (heed_heads){q, 0, c->dim, heads * c->dim};
-        a.k = (heed_heads){k, 0, c->dim, FEW_KV_HEADS * c->dim};
-        a.v = (heed_heads){v, 0, values, FEW_KV_HEADS * values};
+        a.q = (heed_heads){q + skipped * heads * c->dim, 0, c->dim, heads * c->dim};
+        a.k = (heed_heads){k, 0, c->dim, c->kv_heads * c->dim};
+        a.v = (heed_heads){v, 0, values, c->kv_heads * values};
     }
     a.out = (heed_heads_out){out, 0, MANY_QUERIES * values, values};
     ok(heed_attention(context, &a, NULL), "attention");
@@ -919,29 +920,45 @@ static void attend_few(const heed_context *context, const struct few_case *c, si
 static void check_few_queries(const heed_context *context, const struct few_case *c)
 {
     enum { MOST_DIM = 128 };
-    static float many[FEW_HEADS * MANY_QUERIES * MOST_DIM], few[FEW_HEADS * MANY_QUERIES * MOST_DIM];
+    static float many[MOST_FEW_HEADS * MANY_QUERIES * MOST_DIM], few[MOST_FEW_HEADS * MANY_QUERIES * MOST_DIM];
     attend_few(context, c, MANY_QUERIES, many);
     for (size_t queries = 1; queries <= 25; queries += queries < 5 || !quick() ? 1 : 4) {
         attend_few(context, c, queries, few);
-        for (size_t h = 0; h < FEW_KV_HEADS * c->group; h++) {
-            size_t first = h * MANY_QUERIES * c->dim;
-            check_same(queries, c->dim, few + first, c->dim, many + first, c->dim, "few queries");
+        for (size_t h = 0; h < c->kv_heads * c->group; h++) {
+            size_t first = h * MANY_QUERIES * c->dim, same = first + (MANY_QUERIES - queries) * c->dim;
+            check_same(queries, c->dim, few + first, c->dim, many + same, c->dim, "few queries");
         }
     }
 }
 
-/* Few queries read keys as they lie, the more of them pack these. */
-static void test_few_queries(const struct heed_kernels *table, const heed_context *context)
+static void check_few_queries_of(const heed_context *context, int interleaved)
 {
-    static const size_t keys[] = {23, 24, 40, 100, MOST_FEW_KEYS}, dims[] = {15, 16, 70, 128};
-    begin("%s attention of few queries as of many", table->name);
+    static const size_t keys[] = {23, 24, 40, 100, 300}, dims[] = {15, 16, 70, 128};
     for (size_t n = 0; n < COUNT(keys); n++)
         for (size_t d = 0; d < COUNT(dims); d++)
-            for (size_t form = 0; form < 8; form++) {
-                struct few_case c = {form % 2 ? FEW_GROUP : 1, keys[n], dims[d], form & 4 ? 9 : HEED_UNBOUNDED,
-                                     form & 2 ? 1 : 0};
+            for (size_t form = 0; form < 4; form++) {
+                struct few_case c = {FEW_KV_HEADS, 1, keys[n], dims[d], HEED_UNBOUNDED, interleaved};
+                c.group = form & 1 ? FEW_GROUP : 1;
+                c.window_left = form & 2 ? 9 : HEED_UNBOUNDED;
                 check_few_queries(context, &c);
             }
+}
+
+/* Few queries read keys as they lie, the more of them pack these. Of heads beside each other, larger than the caches
+ * are said to be, the keys of all are met together, or of as many as have room, by one thread or in parts by several.
+ */
+static void test_few_queries(const struct heed_kernels *table, const heed_context *context)
+{
+    begin("%s attention of few queries as of many", table->name);
+    check_few_queries_of(context, 0);
+    check_few_queries_of(context, 1);
+    for (size_t threads = 1; threads <= 3; threads += 2) {
+        heed_context *small = context_on(table, threads);
+        small->l2 = small->in_order = 256;
+        check_few_queries_of(small, 1);
+        check_few_queries(small, &(struct few_case){MOST_FEW_HEADS, 1, 40, 128, HEED_UNBOUNDED, 1});
+        heed_context_destroy(small);
+    }
     end();
 }
 

@@ -904,6 +904,7 @@ static void check_attention(const struct attention_case *c)
         .q_row = c->head_dim + gap,
         .k = heed_panels_packed(arena_place(&t.b, padded_keys * c->head_dim, at_end), c->head_dim),
         .v = heed_panels_packed(t.b.begin, c->keys),
+        .heads = 1,
         .keys = c->keys,
         .causal = (c->options & 3) != 0,
         .scale_log2e = c->scale != 0.0f ? c->scale : scales[c->options % 7],
