@@ -592,7 +592,7 @@ typedef enum heed_attention_loop {
     HEED_ATTENTION_LOOP_AUTO = 0,  /* chosen by shape and threads */
     HEED_ATTENTION_LOOP_HEADS = 1, /* one head of keys and values, packed and then met by all its queries; with neither
                                       cache nor mean_map */
-    HEED_ATTENTION_LOOP_ROWS = 2,  /* a run of query rows of one head, once all heads are packed */
+    HEED_ATTENTION_LOOP_ROWS = 2,  /* a run of query rows of one head, or few of several, once all heads are packed */
     HEED_ATTENTION_LOOP_KEYS = 3   /* some key blocks of such a run, which are folded in the end; with two blocks and
                                       two threads at least, and without maps */
 } heed_attention_loop;

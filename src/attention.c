@@ -8,6 +8,7 @@
  * map of each head is needed for their mean, it is one tile. */
 #define TASK_ROWS 48
 #define MEAN_TASK_ROWS 16
+_Static_assert(TASK_ROWS >= HEED_ATTENTION_ROWS, "rows of heads beside each other, a single tile, are one task");
 
 /* Keys of a task that packs. */
 #define PACK_KEYS 1024
@@ -321,6 +322,13 @@ static bool packs(const struct attention *a)
     return !a->args.cache && (!a->keys_in_place || a->pack_values);
 }
 
+/* Bytes of so many keys and values of every head. */
+static double bytes_of_keys(const struct attention *a, size_t keys)
+{
+    double heads = (double)a->args.batch * (double)a->args.n_kv_heads;
+    return heads * (double)keys * (double)(a->args.head_dim + a->args.value_dim) * sizeof(float);
+}
+
 /* Whether the rows of all heads are parts of longer rows of memory. */
 static bool lie_beside(const heed_heads *tensor, size_t heads, size_t dim)
 {
@@ -334,9 +342,7 @@ static size_t heads_beside(const struct attention *a)
 {
     const heed_attention_args *args = &a->args;
     size_t rows = queries_of_head(a), all = args->n_kv_heads, heads = all;
-    double floats =
-        (double)args->batch * (double)all * (double)longest_keys(a) * (double)(args->head_dim + args->value_dim);
-    bool far = floats * sizeof(float) > FAR_BYTES_PER_L2 * (double)a->context->l2;
+    bool far = bytes_of_keys(a, longest_keys(a)) > FAR_BYTES_PER_L2 * (double)a->context->l2;
     if (!a->keys_in_place || a->pack_values || !far || args->loop == HEED_ATTENTION_LOOP_HEADS || rows == 0 ||
         !lie_beside(&args->k, all, args->head_dim) || !lie_beside(&args->v, all, args->value_dim))
         return 1;
@@ -717,12 +723,11 @@ static bool asks_for_values(const struct attention *a, size_t rows)
 /* Keys and values come from the same place, but keys of some blocks go together. */
 static void foresee(const struct attention *a, struct heed_attention_task *task)
 {
-    double heads = (double)a->args.batch * (double)a->args.n_kv_heads;
-    double floats = heads * (double)task->keys * (double)(a->args.head_dim + a->args.value_dim);
+    double bytes = bytes_of_keys(a, task->keys);
     size_t width = a->context->kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1], rows = task->rows / task->heads;
     struct heed_panels *k = &task->k, *v = &task->v;
-    bool asks = asks_for_keys(a, task, rows, floats * sizeof(float));
-    heed_foresee(a->context, floats * sizeof(float), v);
+    bool asks = asks_for_keys(a, task, rows, bytes);
+    heed_foresee(a->context, bytes, v);
     if (v->foreseen == HEED_FORESEEN_CACHED_ROWS && (!has_wide_tiles(a) || width < a->args.value_dim))
         v->foreseen = HEED_FORESEEN_MIXED_ROWS;
     k->foreseen = asks || (v->far && rows > HEED_FORESEEN_ROWS) ? HEED_FORESEEN_TALLEST : v->foreseen;
@@ -877,7 +882,7 @@ static struct heed_coming_keys coming_keys(const struct attention_run *run, size
     struct kv_head at = {index / args->n_kv_heads, index % args->n_kv_heads, 0};
     size_t first = first_in_reach(a, at.b), end = keys_in_reach(a, at.b), keys = end > first ? end - first : 0;
     double bytes = (double)(args->head_dim + args->value_dim) * sizeof(float), l2 = (double)a->context->l2;
-    double room = 0.5 * l2 / bytes - (double)keys, all = (double)heads * (double)keys * bytes;
+    double room = 0.5 * l2 / bytes - (double)keys, all = bytes_of_keys(a, keys);
     bool few = queries_of_head(a) < keys / 2;
     if (room <= 0.0 || all <= (few ? FAR_BYTES_PER_L2 * l2 : l2))
         return coming;
