@@ -13,8 +13,11 @@ _Static_assert(TASK_ROWS >= HEED_ATTENTION_ROWS, "rows of heads beside each othe
 /* Keys of a task that packs. */
 #define PACK_KEYS 1024
 
-/* Queries up to which heads of a group go together: so that most tasks hold two heads. */
+/* Queries up to which heads of a group go together: so that most tasks hold two heads. By few keys so many queries fill
+ * vectors of their own, as rows of several heads do not. */
 #define FEW_QUERIES 24
+#define FEW_KEYS 16
+#define FULL_QUERIES 12
 
 /* Queries from which on it pays to pack values whose rows lie apart, on a page each: some where a tile reads parts of
  * rows, or the rows share their sets of L1, since they are multiples of so many bytes apart; else many. */
@@ -351,7 +354,15 @@ static size_t heads_beside(const struct attention *a)
     return heads == all || heads * args->head_dim >= BESIDE_FLOATS ? heads : 1;
 }
 
-/* A few queries of grouped heads share the pass over their keys; the mean over heads wants all of them in order. */
+/* A few queries of grouped heads share the pass over their keys. */
+static bool shares_keys(const struct attention *a)
+{
+    size_t queries = a->args.seq_q;
+    bool full = queries >= FULL_QUERIES && longest_keys(a) <= FEW_KEYS;
+    return a->args.n_heads > a->args.n_kv_heads && queries >= 1 && queries <= FEW_QUERIES && !full;
+}
+
+/* The mean over heads wants all of them in order. */
 static void choose_tasks(struct attention *a)
 {
     const heed_attention_args *args = &a->args;
@@ -359,8 +370,7 @@ static void choose_tasks(struct attention *a)
     a->keys_in_place = longest_keys(a) >= keys_to_leave(a, queries_of_head(a));
     a->pack_values = !args->cache && (args->value_dim % HEED_PANEL != 0 || pays_to_pack_values(a));
     a->beside = mean ? 1 : heads_beside(a);
-    bool grouped = !mean && args->n_heads > args->n_kv_heads && args->seq_q >= 1 && args->seq_q <= FEW_QUERIES;
-    a->heads_as_rows = grouped || a->beside > 1;
+    a->heads_as_rows = (!mean && shares_keys(a)) || a->beside > 1;
     a->task_heads = mean ? 1 : a->heads_as_rows ? args->n_kv_heads / a->beside : args->n_heads;
     a->task_rows = mean ? MEAN_TASK_ROWS : TASK_ROWS;
     a->tasks = count_tasks(a);

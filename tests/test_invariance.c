@@ -962,6 +962,136 @@ static void test_few_queries(const struct heed_kernels *table, const heed_contex
     end();
 }
 
+/* ---- few keys ---- */
+
+enum { FEW_HEADS = 2, MOST_FEW_QUERIES = 53, MOST_FEW_KEYS = 257, MOST_FEW_VALUES = 96, OUT_GAP = 3 };
+
+enum keys_form {
+    KEYS_ALONE,
+    KEYS_CAUSAL,
+    KEYS_TOP_LEFT,
+    KEYS_WINDOW,
+    KEYS_SLOPES,
+    KEYS_CAPPED,
+    KEYS_ADDED,
+    KEYS_CHOSEN,
+    KEYS_ALL_OF_THESE,
+    KEYS_LARGE_SCORES,
+    KEYS_NEGATIVE_SCALE,
+    KEYS_SHORTENED,
+    KEYS_FORMS
+};
+
+struct keys_case {
+    size_t queries, keys, dim, values;
+    enum keys_form form;
+};
+
+/* The mask lets some rows see no key at all. */
+static void shape_few_keys(heed_attention_args *a, const struct keys_case *c)
+{
+    static const float slopes[FEW_HEADS] = {0.25f, -0.5f};
+    static float added[MOST_FEW_QUERIES * MOST_FEW_KEYS];
+    static unsigned char chosen[MOST_FEW_QUERIES * MOST_FEW_KEYS];
+    static size_t length;
+    bool all = c->form == KEYS_ALL_OF_THESE;
+    fill_uniform(added, c->queries * c->keys, -1.0f, 1.0f);
+    for (size_t i = 0; i < c->queries * c->keys; i++) {
+        chosen[i] = added[i] > 0.0f && i / c->keys % 7 != 3;
+        added[i] = chosen[i] || added[i] < -0.5f ? added[i] : -INFINITY;
+    }
+    a->causal = c->form == KEYS_TOP_LEFT        ? HEED_CAUSAL_TOP_LEFT
+                : c->form == KEYS_CAUSAL || all ? HEED_CAUSAL_BOTTOM_RIGHT
+                                                : HEED_CAUSAL_NONE;
+    if (c->form == KEYS_WINDOW || all)
+        a->window_left = 9;
+    if (c->form == KEYS_WINDOW)
+        a->window_right = 2;
+    if (c->form == KEYS_SLOPES || all)
+        a->slopes = slopes;
+    if (c->form == KEYS_CAPPED || all)
+        a->softcap = 2.5f;
+    if (c->form == KEYS_ADDED || all)
+        a->mask = (heed_mask){added, HEED_MASK_ADDITIVE, 0, 0, c->keys};
+    if (c->form == KEYS_CHOSEN)
+        a->mask = (heed_mask){chosen, HEED_MASK_BOOLEAN, 0, 0, c->keys};
+    if (c->form == KEYS_LARGE_SCORES || c->form == KEYS_NEGATIVE_SCALE) {
+        a->scale = HEED_SCALE_VALUE;
+        a->scale_value = c->form == KEYS_LARGE_SCORES ? 3e7f : -0.3f;
+    }
+    length = c->keys - c->keys / 3;
+    if (c->form == KEYS_SHORTENED)
+        a->kv_lengths = &length;
+}
+
+/* What lies between rows of the output is left as it was. The second head has an infinite value, which some rows do not
+ * see. */
+static void attend_few_keys(const heed_context *context, const struct keys_case *c, float *map, float *out)
+{
+    size_t rows = FEW_HEADS * c->queries, keys = FEW_HEADS * c->keys, out_row = c->values + OUT_GAP;
+    float *q = buffer(rows * c->dim, 1), *k = buffer(keys * c->dim, 2), *v = buffer(keys * c->values, 3);
+    float *written = buffer(rows * out_row - OUT_GAP, 1);
+    heed_attention_args a = HEED_ATTENTION_ARGS_INIT;
+    seed(72);
+    fill_uniform(q, rows * c->dim, -2.0f, 2.0f);
+    fill_uniform(k, keys * c->dim, -1.0f, 1.0f);
+    fill_uniform(v, keys * c->values, -1.0f, 1.0f);
+    fill_uniform(written, rows * out_row - OUT_GAP, -1.0f, 1.0f);
+    v[(keys - 1) * c->values] = INFINITY;
+    a.batch = 1;
+    a.n_heads = a.n_kv_heads = FEW_HEADS;
+    a.seq_q = c->queries;
+    a.seq_kv = c->keys;
+    a.head_dim = c->dim;
+    a.value_dim = c->values;
+    a.q = (heed_heads){q, 0, c->queries * c->dim, c->dim};
+    a.k = (heed_heads){k, 0, c->keys * c->dim, c->dim};
+    a.v = (heed_heads){v, 0, c->keys * c->values, c->values};
+    a.out = (heed_heads_out){written, 0, c->queries * out_row, out_row};
+    if (map)
+        a.map = (heed_heads_out){map, 0, c->queries * c->keys, c->keys};
+    shape_few_keys(&a, c);
+    ok(heed_attention(context, &a, NULL), "attention");
+    memcpy(out, written, (rows * out_row - OUT_GAP) * sizeof *out);
+    release_all();
+}
+
+/* NaN of either sign is one. */
+static void forget_nan(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = isnan(x[i]) ? NAN : x[i];
+}
+
+static void check_few_keys(const heed_context *context, const struct keys_case *c)
+{
+    enum { MOST_WRITTEN = FEW_HEADS * MOST_FEW_QUERIES * (MOST_FEW_VALUES + OUT_GAP) };
+    static float map[FEW_HEADS * MOST_FEW_QUERIES * MOST_FEW_KEYS], with_map[MOST_WRITTEN], without[MOST_WRITTEN];
+    size_t n = FEW_HEADS * c->queries * (c->values + OUT_GAP) - OUT_GAP;
+    attend_few_keys(context, c, map, with_map);
+    attend_few_keys(context, c, NULL, without);
+    forget_nan(with_map, n);
+    forget_nan(without, n);
+    check_same(1, n, without, n, with_map, n, "few keys");
+}
+
+/* A query in each lane, where keys are few, or the keys of a row one after the other, as where a map is wanted. */
+static void test_few_keys(const struct heed_kernels *table, const heed_context *context)
+{
+    static const size_t keys[] = {1, 2, 3, 4, 5, 8, 11, 12, 15, 16, 17, 24, 33, 48, 64, 88, 127, 128, 208, 257};
+    static const size_t queries[] = {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 21, 32, 37, 48, MOST_FEW_QUERIES};
+    static const size_t dims[] = {1, 7, 16, 64, 67}, values[] = {1, 16, 40, 64, MOST_FEW_VALUES};
+    begin("%s attention by few keys with a map and without", table->name);
+    for (size_t n = 0, turn = 0; n < COUNT(keys); n++)
+        for (size_t m = 0; m < COUNT(queries); m++)
+            for (int form = 0; form < KEYS_FORMS; form++, turn++) {
+                struct keys_case c = {queries[m], keys[n], dims[turn % 5], values[turn / 5 % 5], (enum keys_form)form};
+                if (!quick() || turn % 3 == 0)
+                    check_few_keys(context, &c);
+            }
+    end();
+}
+
 /* ---- every loop of attention ---- */
 
 enum { LOOPS = HEED_ATTENTION_LOOP_KEYS + 1 };
@@ -1797,6 +1927,7 @@ static void test_table(const struct heed_kernels *table)
     }
     test_layouts(table, context);
     test_few_queries(table, context);
+    test_few_keys(table, context);
     test_loops(table, context);
     test_padding(table, context);
     test_composition(table, context);
