@@ -16,8 +16,8 @@ _Static_assert(TASK_ROWS >= HEED_ATTENTION_ROWS, "rows of heads beside each othe
 /* Queries up to which heads of a group go together: so that most tasks hold two heads. By few keys so many queries fill
  * vectors of their own, as rows of several heads do not. */
 #define FEW_QUERIES 24
-#define FEW_KEYS 16
-#define FULL_QUERIES 12
+#define ALONE_KEYS 16
+#define ALONE_QUERIES 12
 
 /* Queries from which on it pays to pack values whose rows lie apart, on a page each: some where a tile reads parts of
  * rows, or the rows share their sets of L1, since they are multiples of so many bytes apart; else many. */
@@ -358,8 +358,8 @@ static size_t heads_beside(const struct attention *a)
 static bool shares_keys(const struct attention *a)
 {
     size_t queries = a->args.seq_q;
-    bool full = queries >= FULL_QUERIES && longest_keys(a) <= FEW_KEYS;
-    return a->args.n_heads > a->args.n_kv_heads && queries >= 1 && queries <= FEW_QUERIES && !full;
+    bool alone = queries >= ALONE_QUERIES && longest_keys(a) <= ALONE_KEYS;
+    return a->args.n_heads > a->args.n_kv_heads && queries >= 1 && queries <= FEW_QUERIES && !alone;
 }
 
 /* The mean over heads wants all of them in order. */
