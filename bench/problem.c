@@ -45,8 +45,8 @@ static void measure_product(struct problem *p)
  * multiply-adds, which count twice. */
 static const double row_instructions[N_ROW_FUNCTIONS] = {
     [ROW_SOFTMAX] = 19, [ROW_LOG_SOFTMAX] = 20,  [ROW_LAYERNORM] = 7,   [ROW_RMSNORM] = 3,
-    [ROW_RELU] = 1,     [ROW_GELU_ERF] = 24,     [ROW_GELU_TANH] = 26,  [ROW_SILU] = 24,
-    [ROW_SWIGLU] = 25,  [ROW_ADD_LAYERNORM] = 8, [ROW_ADD_RMSNORM] = 4,
+    [ROW_RELU] = 1,     [ROW_GELU_ERF] = 24,     [ROW_GELU_TANH] = 26,  [ROW_SILU] = 23,
+    [ROW_SWIGLU] = 24,  [ROW_ADD_LAYERNORM] = 8, [ROW_ADD_RMSNORM] = 4,
 };
 
 static void measure_rows(struct problem *p)

@@ -66,8 +66,8 @@ static void test_rows(void)
         size_t matrices, vectors;
     } functions[] = {
         {"softmax", 19, 2, 0}, {"log-softmax", 20, 2, 0},  {"layernorm", 7, 2, 2},   {"rmsnorm", 3, 2, 1},
-        {"relu", 1, 2, 0},     {"gelu-erf", 24, 2, 0},     {"gelu-tanh", 26, 2, 0},  {"silu", 24, 2, 0},
-        {"swiglu", 25, 3, 0},  {"add-layernorm", 8, 4, 2}, {"add-rmsnorm", 4, 4, 1},
+        {"relu", 1, 2, 0},     {"gelu-erf", 24, 2, 0},     {"gelu-tanh", 26, 2, 0},  {"silu", 23, 2, 0},
+        {"swiglu", 24, 3, 0},  {"add-layernorm", 8, 4, 2}, {"add-rmsnorm", 4, 4, 1},
     };
     begin("work of rows");
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {

@@ -11,6 +11,7 @@ typedef __m256 vf;
 /* 6 x 16: 12 accumulators, 2 vectors of b and a broadcast in 16 registers. */
 #define VF_LEN 8
 #define VF_EACH 2
+#define VF_HALVES 6
 #define VF_MAX_BESIDE 0
 #define VF_FUSED 1
 #define VF_REDUCES 0
@@ -141,6 +142,11 @@ HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
     return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
 }
 
+HEED_INLINE vf vf_select_signed(vf x, vf negative, vf other)
+{
+    return _mm256_blendv_ps(other, negative, x);
+}
+
 /* n plus the biases of one exponent or two, in the low bits; shifted up, an exponent loses the rest. */
 HEED_INLINE __m256i biased_exponent(vf n, float bias)
 {
@@ -166,6 +172,11 @@ HEED_INLINE vf vf_or_zero_below(vf x, vf low, vf y)
 HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
 {
     return vf_or_zero_below(x, low, vf_scale2(p, n));
+}
+
+HEED_INLINE vf vf_scale2_down(vf p, vf n, vf t)
+{
+    return vf_scale2_above(p, n, t, vf_set1(-150.0f));
 }
 
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)

@@ -12,6 +12,7 @@ typedef __m512 vf;
  * 6 x 64 divides what attention multiplies. Few rows are wider, for as many FMA chains. */
 #define VF_LEN 16
 #define VF_EACH 4
+#define VF_HALVES 2
 #define VF_MAX_BESIDE 1
 #define VF_FUSED 1
 #define VF_REDUCES 1
@@ -133,6 +134,11 @@ HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
 }
 
+HEED_INLINE vf vf_select_signed(vf x, vf negative, vf other)
+{
+    return _mm512_mask_blend_ps(_mm512_movepi32_mask(_mm512_castps_si512(x)), other, negative);
+}
+
 HEED_INLINE vf vf_fraction(vf x)
 {
     return _mm512_reduce_ps(x, _MM_FROUND_TO_NEAREST_INT);
@@ -143,6 +149,13 @@ HEED_INLINE vf vf_fraction(vf x)
 HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
 {
     return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, low, _CMP_NLT_UQ), p, n);
+}
+
+/* Rounds to +0 what is below 2^-150 by itself, as t is known to be. */
+HEED_INLINE vf vf_scale2_down(vf p, vf n, vf t)
+{
+    (void)t;
+    return _mm512_scalef_ps(p, n);
 }
 
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)

@@ -17,6 +17,7 @@ typedef float32x4_t vf;
 
 #define VF_LEN 4
 #define VF_EACH 4
+#define VF_HALVES 4
 #define VF_MAX_BESIDE 0
 #define VF_FUSED 1
 #define VF_REDUCES 0
@@ -186,6 +187,11 @@ HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
     return vbslq_f32(lanes_less(a, b), x, y);
 }
 
+HEED_INLINE vf vf_select_signed(vf x, vf negative, vf other)
+{
+    return vbslq_f32(vreinterpretq_u32_s32(vshrq_n_s32(vreinterpretq_s32_f32(x), 31)), negative, other);
+}
+
 HEED_INLINE vf vf_sub_fused(vf a, vf b)
 {
     return vf_sub(a, b);
@@ -221,6 +227,11 @@ HEED_INLINE vf vf_scale2(vf p, vf n)
 HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
 {
     return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
+}
+
+HEED_INLINE vf vf_scale2_down(vf p, vf n, vf t)
+{
+    return vf_scale2_above(p, n, t, vf_set1(-150.0f));
 }
 
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)

@@ -9,6 +9,7 @@ typedef float vf;
 
 #define VF_LEN 1
 #define VF_EACH 1
+#define VF_HALVES 1
 #define VF_MAX_BESIDE 0
 #define VF_REDUCES 0
 #define VF_STEPS 1
@@ -133,6 +134,11 @@ HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
     return a < b ? x : y;
 }
 
+HEED_INLINE vf vf_select_signed(vf x, vf negative, vf other)
+{
+    return __builtin_signbit(x) ? negative : other;
+}
+
 /* n is out of int's range only where the result does not matter or p is NaN. */
 HEED_INLINE int32_t vf_to_int(vf n)
 {
@@ -156,6 +162,11 @@ HEED_INLINE vf vf_scale2(vf p, vf n)
 HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
 {
     return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
+}
+
+HEED_INLINE vf vf_scale2_down(vf p, vf n, vf t)
+{
+    return vf_scale2_above(p, n, t, vf_set1(-150.0f));
 }
 
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)

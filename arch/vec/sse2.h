@@ -11,6 +11,7 @@ typedef __m128 vf;
 /* 3 x 16: 12 accumulators leave 4 of the 16 registers for a and b. */
 #define VF_LEN 4
 #define VF_EACH 2
+#define VF_HALVES 4
 #define VF_MAX_BESIDE 0
 #define VF_FUSED 0
 #define VF_REDUCES 0
@@ -145,6 +146,11 @@ HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
     return vf_choose(_mm_cmplt_ps(a, b), x, y);
 }
 
+HEED_INLINE vf vf_select_signed(vf x, vf negative, vf other)
+{
+    return vf_choose(_mm_castsi128_ps(_mm_srai_epi32(_mm_castps_si128(x), 31)), negative, other);
+}
+
 /* n plus the biases of one exponent or two, in the low bits; shifted up, an exponent loses the rest. */
 HEED_INLINE __m128i biased_exponent(vf n, float bias)
 {
@@ -170,6 +176,11 @@ HEED_INLINE vf vf_or_zero_below(vf x, vf low, vf y)
 HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
 {
     return vf_or_zero_below(x, low, vf_scale2(p, n));
+}
+
+HEED_INLINE vf vf_scale2_down(vf p, vf n, vf t)
+{
+    return vf_scale2_above(p, n, t, vf_set1(-150.0f));
 }
 
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)

@@ -2,8 +2,9 @@
  * What every vec/<isa>.h supplies, and the little that all of them share.
  *
  * Types and sizes   vf (a vector of floats), VF_LEN (1, 4, 8 or 16), HEED_TABLE (name of the table), VF_FUSED
- *                   (0 or 1), VF_EACH (how many vectors go in step through a long function), VF_MAX_BESIDE
- *                   (1 where registers hold a maximum's lanes beside exponentials in step)
+ *                   (0 or 1), VF_EACH (how many vectors go in step through a long function), VF_HALVES (the same
+ *                   where the second half of some goes beside the first of others), VF_MAX_BESIDE (1 where
+ *                   registers hold a maximum's lanes beside exponentials in step)
  * Micro-kernel      GEMM_TILES(X): X(rows, vectors) for every height from 1 to GEMM_TALLEST, with the most
  *                   vectors, up to GEMM_WIDEST, whose accumulators still lie in registers. GEMM_MR: the height
  *                   where there are many rows, GEMM_NARROW_MR: and b is in place, gated, or
@@ -25,13 +26,14 @@
  * Halves            hf, HF_LEN and hf_set1 hf_load hf_load_n(p, n) hf_store hf_store_n hf_fma, where the
  *                   multiply-add units do two shorter vectors in the time of a whole one; else none
  * Choice            vf_max(a, b) = a > b ? a : b; vf_min(a, b) = a < b ? a : b; both give b for NaN.
- *                   vf_select_less(a, b, x, y) = a < b ? x : y. vf_minus_abs(x) = -|x|. vf_keep_n(v, n): lanes
- *                   from n on +0
+ *                   vf_select_less(a, b, x, y) = a < b ? x : y. vf_select_signed(x, a, b) = x's sign is set ? a : b.
+ *                   vf_minus_abs(x) = -|x|. vf_keep_n(v, n): lanes from n on +0
  * Rounding          VF_REDUCES: 1 where vf_fraction(x) = x - n, n the nearest integer, even of two, is one
  *                   instruction
  * Scaling           vf_scale2_above(p, n, x, low) = +0 where x < low, else p 2^(n >> 1) 2^(n - (n >> 1)), n
  *                   integral, |n| <= 252, or p NaN
  *                   vf_scale2_normal_above(p, n, x, low): the same for -126 <= n <= 127 wherever x >= low
+ *                   vf_scale2_down(p, n, t): the same by t = n + f <= 1, p = 2^f, +0 below 2^-150
  * Across lanes      vf_fold_add, vf_fold_max: halves onto halves, down to one float. vf_first: lane 0.
  *                   vf_fold_add_rows(v, sum), vf_fold_max_rows(v, max): the same of VF_LEN / 4 vectors, where
  *                   VF_LEN is 8 or 16
