@@ -14,6 +14,7 @@ typedef __m256 vf;
 #define VF_HALVES 6
 #define VF_MAX_BESIDE 0
 #define VF_FUSED 1
+#define VF_ROUNDS 1
 #define VF_REDUCES 0
 #define VF_STEPS 4
 #define GEMM_MR 6
@@ -145,6 +146,11 @@ HEED_INLINE vf vf_select_less(vf a, vf b, vf x, vf y)
 HEED_INLINE vf vf_select_signed(vf x, vf negative, vf other)
 {
     return _mm256_blendv_ps(other, negative, x);
+}
+
+HEED_INLINE vf vf_round(vf x)
+{
+    return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 /* n plus the biases of one exponent or two, in the low bits; shifted up, an exponent loses the rest. */

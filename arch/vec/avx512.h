@@ -15,6 +15,7 @@ typedef __m512 vf;
 #define VF_HALVES 2
 #define VF_MAX_BESIDE 1
 #define VF_FUSED 1
+#define VF_ROUNDS 0
 #define VF_REDUCES 1
 #define VF_STEPS 8
 #define GEMM_MR 8

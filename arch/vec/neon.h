@@ -20,6 +20,7 @@ typedef float32x4_t vf;
 #define VF_HALVES 4
 #define VF_MAX_BESIDE 0
 #define VF_FUSED 1
+#define VF_ROUNDS 0
 #define VF_REDUCES 0
 #define VF_STEPS 4
 #define GEMM_WIDEST 8

@@ -11,6 +11,7 @@ typedef float vf;
 #define VF_EACH 1
 #define VF_HALVES 1
 #define VF_MAX_BESIDE 0
+#define VF_ROUNDS 0
 #define VF_REDUCES 0
 #define VF_STEPS 1
 #define GEMM_MR 4

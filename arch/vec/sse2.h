@@ -14,6 +14,7 @@ typedef __m128 vf;
 #define VF_HALVES 4
 #define VF_MAX_BESIDE 0
 #define VF_FUSED 0
+#define VF_ROUNDS 0
 #define VF_REDUCES 0
 #define VF_STEPS 4
 #define GEMM_MR 3

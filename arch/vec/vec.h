@@ -28,8 +28,8 @@
  * Choice            vf_max(a, b) = a > b ? a : b; vf_min(a, b) = a < b ? a : b; both give b for NaN.
  *                   vf_select_less(a, b, x, y) = a < b ? x : y. vf_select_signed(x, a, b) = x's sign is set ? a : b.
  *                   vf_minus_abs(x) = -|x|. vf_keep_n(v, n): lanes from n on +0
- * Rounding          VF_REDUCES: 1 where vf_fraction(x) = x - n, n the nearest integer, even of two, is one
- *                   instruction
+ * Rounding          VF_ROUNDS: 1 where vf_round(x), the nearest integer, even of two, is one instruction.
+ *                   VF_REDUCES: 1 where vf_fraction(x) = x - vf_round(x) is
  * Scaling           vf_scale2_above(p, n, x, low) = +0 where x < low, else p 2^(n >> 1) 2^(n - (n >> 1)), n
  *                   integral, |n| <= 252, or p NaN
  *                   vf_scale2_normal_above(p, n, x, low): the same for -126 <= n <= 127 wherever x >= low
