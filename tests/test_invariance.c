@@ -1093,6 +1093,57 @@ static void test_few_keys(const struct heed_kernels *table, const heed_context *
     end();
 }
 
+/* ---- norms of long rows, wherever their results lie ---- */
+
+enum { MOST_LONG = 8193, MOST_LONG_ROWS = 5, PAGE_FLOATS = 1024 };
+
+static void run_norm(const heed_context *context, bool root, size_t rows, size_t cols, const float *x, float *y)
+{
+    static const float factors[MOST_LONG] = {0.5f, -2.0f, 0.25f, 3.0f};
+    heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
+    heed_rmsnorm_options root_options = HEED_RMSNORM_OPTIONS_INIT;
+    options.scale = root_options.scale = factors;
+    options.shift = factors;
+    if (root)
+        ok(heed_rmsnorm(context, rows, cols, x, cols, &root_options, y, cols), "rmsnorm");
+    else
+        ok(heed_layernorm(context, rows, cols, x, cols, &options, y, cols), "layernorm");
+}
+
+/* y lies `at` floats after a multiple of 4096 bytes from x, in room of its own. */
+static void check_norm_at(const heed_context *context, bool root, size_t rows, size_t cols, size_t at, const float *x,
+                          const float *want)
+{
+    size_t n = rows * cols;
+    float *room = buffer(n + 2 * PAGE_FLOATS, 0), *y = room + 1;
+    for (size_t i = 0; i < n + 2 * PAGE_FLOATS; i++)
+        room[i] = -7.0f;
+    y += (at + PAGE_FLOATS - ((uintptr_t)y - (uintptr_t)x) / sizeof *y % PAGE_FLOATS) % PAGE_FLOATS;
+    run_norm(context, root, rows, cols, x, y);
+    check_that(memcmp(y, want, n * sizeof *y) == 0, "%zu x %zu, results %zu floats after", rows, cols, at);
+    check_that(y[-1] == -7.0f && y[n] == -7.0f, "%zu x %zu: written beside the results", rows, cols);
+}
+
+/* Their last pass goes up or down by it. */
+static void test_long_norms(const struct heed_kernels *table, const heed_context *context)
+{
+    static const size_t lengths[] = {1537, 1568, 2048, 2060, 3072, 4099, MOST_LONG};
+    static const size_t near[] = {0, 1, 8, 16, 33, 100, 127, 128, 512, 896, 897, 1000, 1023};
+    begin("%s norms of long rows, wherever their results lie", table->name);
+    for (size_t l = 0; l < COUNT(lengths); l++)
+        for (size_t rows = 1; rows <= MOST_LONG_ROWS; rows++)
+            for (int root = 0; root <= 1; root++) {
+                size_t n = rows * lengths[l];
+                float *x = buffer(n, rows), *want = buffer(n, 0);
+                fill_uniform(x, n, -1.5f, 1.5f);
+                memcpy(want, x, n * sizeof *x);
+                run_norm(context, root != 0, rows, lengths[l], want, want);
+                for (size_t i = 0; i < COUNT(near); i += quick() ? 3 : 1)
+                    check_norm_at(context, root != 0, rows, lengths[l], near[i], x, want);
+            }
+    end();
+}
+
 /* ---- every loop of attention ---- */
 
 enum { LOOPS = HEED_ATTENTION_LOOP_KEYS + 1 };
@@ -1929,6 +1980,7 @@ static void test_table(const struct heed_kernels *table)
     test_layouts(table, context);
     test_few_queries(table, context);
     test_few_keys(table, context);
+    test_long_norms(table, context);
     test_loops(table, context);
     test_padding(table, context);
     test_composition(table, context);
