@@ -73,6 +73,7 @@ struct attention {
     const struct heed_sequences *coming; /* keys that the cache will have got when this runs, or NULL */
     bool lasting;                        /* planned for all keys that the cache may come to have */
     size_t query_rows, key_rows;         /* of all sequences */
+    size_t longest_keys;                 /* in reach of any */
     bool pack_values;                    /* rows of v that are no whole panels, or lie apart, are packed too */
     bool keys_in_place;                  /* few queries: keys are not packed */
     bool heads_as_rows;                  /* few queries: those of all heads of a group are the rows of a task */
@@ -123,6 +124,7 @@ static bool is_finite(float x)
 static heed_status set_scale(struct attention *a)
 {
     a->scale_log2e = scale_times_log2e(&a->args);
+    a->cap = a->cap_slope = 0.0f;
     if (!is_finite(a->scale_log2e) || !(a->args.softcap >= 0.0f))
         return HEED_ERR_VALUE;
     if (a->args.softcap > 0.0f) {
@@ -297,7 +299,7 @@ static size_t most_keys(const struct attention *a)
     return a->args.causal == HEED_CAUSAL_TOP_LEFT && seq_q < keys ? seq_q : keys;
 }
 
-static size_t longest_keys(const struct attention *a)
+static size_t find_longest_keys(const struct attention *a)
 {
     if (a->args.cache && a->lasting)
         return most_keys(a);
@@ -345,7 +347,7 @@ static size_t heads_beside(const struct attention *a)
 {
     const heed_attention_args *args = &a->args;
     size_t rows = queries_of_head(a), all = args->n_kv_heads, heads = all;
-    bool far = bytes_of_keys(a, longest_keys(a)) > FAR_BYTES_PER_L2 * (double)a->context->l2;
+    bool far = bytes_of_keys(a, a->longest_keys) > FAR_BYTES_PER_L2 * (double)a->context->l2;
     if (!a->keys_in_place || a->pack_values || !far || args->loop == HEED_ATTENTION_LOOP_HEADS || rows == 0 ||
         !lie_beside(&args->k, all, args->head_dim) || !lie_beside(&args->v, all, args->value_dim))
         return 1;
@@ -358,7 +360,7 @@ static size_t heads_beside(const struct attention *a)
 static bool shares_keys(const struct attention *a)
 {
     size_t queries = a->args.seq_q;
-    bool alone = queries >= ALONE_QUERIES && longest_keys(a) <= ALONE_KEYS;
+    bool alone = queries >= ALONE_QUERIES && a->longest_keys <= ALONE_KEYS;
     return a->args.n_heads > a->args.n_kv_heads && queries >= 1 && queries <= FEW_QUERIES && !alone;
 }
 
@@ -367,7 +369,7 @@ static void choose_tasks(struct attention *a)
 {
     const heed_attention_args *args = &a->args;
     bool mean = args->mean_map.data != NULL;
-    a->keys_in_place = longest_keys(a) >= keys_to_leave(a, queries_of_head(a));
+    a->keys_in_place = a->longest_keys >= keys_to_leave(a, queries_of_head(a));
     a->pack_values = !args->cache && (args->value_dim % HEED_PANEL != 0 || pays_to_pack_values(a));
     a->beside = mean ? 1 : heads_beside(a);
     a->heads_as_rows = (!mean && shares_keys(a)) || a->beside > 1;
@@ -387,7 +389,7 @@ static bool is_possible(const struct attention *a, heed_attention_loop loop)
     case HEED_ATTENTION_LOOP_HEADS:
         return !a->args.cache && !a->args.mean_map.data && a->beside == 1;
     case HEED_ATTENTION_LOOP_KEYS:
-        return heed_workers(a->context) > 1 && longest_keys(a) > HEED_KEY_BLOCK && !wants_map(a);
+        return heed_workers(a->context) > 1 && a->longest_keys > HEED_KEY_BLOCK && !wants_map(a);
     default:
         return loop == HEED_ATTENTION_LOOP_ROWS;
     }
@@ -412,7 +414,10 @@ static heed_status describe(struct attention *a, const heed_context *context, st
                             const heed_attention_args *args, const struct heed_sequences *coming, bool lasting)
 {
     const heed_attention_args defaults = HEED_ATTENTION_ARGS_INIT;
-    *a = (struct attention){.args = defaults, .coming = coming, .lasting = lasting};
+    a->args = defaults;
+    a->coming = coming;
+    a->lasting = lasting;
+    a->key_rows = 0;
     heed_status status = heed_context_resolve(context, fallback, &a->context);
     if (status == HEED_OK && !args)
         status = HEED_ERR_NULL;
@@ -433,6 +438,7 @@ static heed_status describe(struct attention *a, const heed_context *context, st
         status = check_pages(a);
     if (status != HEED_OK)
         return status;
+    a->longest_keys = find_longest_keys(a);
     choose_tasks(a);
     a->loop = choose_loop(a);
     return set_scale(a);
@@ -461,7 +467,7 @@ static size_t packed_floats(const struct attention *a, size_t dim)
     if (a->args.cache)
         return 0;
     if (a->loop == HEED_ATTENTION_LOOP_HEADS)
-        return heed_times(heed_times(heed_pad(longest_keys(a)), heed_workers(a->context)), dim);
+        return heed_times(heed_times(heed_pad(a->longest_keys), heed_workers(a->context)), dim);
     return heed_times(heed_times(padded_keys(a), a->args.n_kv_heads), dim);
 }
 
@@ -489,7 +495,7 @@ static size_t worker_map_floats(const struct attention *a)
 
 static size_t worker_floats(const struct attention *a)
 {
-    size_t keys = longest_keys(a);
+    size_t keys = a->longest_keys;
     if (a->args.value_dim > SIZE_MAX / 1024 || a->args.head_dim > SIZE_MAX / 1024 ||
         keys > SIZE_MAX / 1024) /* the sum of a few would wrap */
         return SIZE_MAX;
@@ -499,7 +505,7 @@ static size_t worker_floats(const struct attention *a)
 
 static size_t key_blocks(const struct attention *a)
 {
-    return heed_ceil_div(longest_keys(a), HEED_KEY_BLOCK);
+    return heed_ceil_div(a->longest_keys, HEED_KEY_BLOCK);
 }
 
 /* Floats of the results of all blocks of a task. */
@@ -563,7 +569,7 @@ static void check_operands(struct heed_operands *operands, const struct attentio
         heed_read(operands, args->cache, 1, 1, args->cache->bytes, args->cache->bytes, 0);
     }
     heed_read_heads(operands, &args->q, &a->queries, a->query_rows, args->n_heads, args->head_dim);
-    if (longest_keys(a) > 0) {
+    if (a->longest_keys > 0) {
         if (!args->cache) {
             heed_read_heads(operands, &args->k, &a->keys, a->key_rows, args->n_kv_heads, args->head_dim);
             heed_read_heads(operands, &args->v, &a->keys, a->key_rows, args->n_kv_heads, args->value_dim);
@@ -583,7 +589,7 @@ static void check_operands(struct heed_operands *operands, const struct attentio
 
 static void lay_out(struct attention_run *run)
 {
-    run->packed_keys = heed_pad(longest_keys(&run->a));
+    run->packed_keys = heed_pad(run->a.longest_keys);
     run->first_key[0] = run->first_tile[0] = 0;
     for (size_t b = 0; b < run->a.args.batch; b++) {
         run->first_key[b + 1] = run->first_key[b] + heed_pad(keys_in_reach(&run->a, b));
@@ -620,7 +626,7 @@ static void pack_values(const struct attention_run *run, struct kv_head at, size
 
 static size_t pack_parts(const struct attention *a)
 {
-    return heed_ceil_div(longest_keys(a), PACK_KEYS);
+    return heed_ceil_div(a->longest_keys, PACK_KEYS);
 }
 
 /* Packs keys first to end - 1, and where needed the values, of one head. */
@@ -754,7 +760,8 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
 {
     const struct attention *a = &run->a;
     size_t dim = a->args.head_dim, padded = heed_pad(a->args.value_dim);
-    task->k = task->v = heed_panels_in_place(heed_nothing, 0);
+    task->k = heed_panels_in_place(heed_nothing, 0);
+    task->v = heed_panels_in_place(heed_nothing, 0);
     if (dim > 0 && a->keys_in_place) {
         task->k_rows = a->args.k.data + heed_head_start(&a->args.k, &a->keys, at.b, at.h);
         task->k_row = a->args.k.row_stride;
@@ -930,7 +937,8 @@ static void attend_head(void *arg, size_t index, size_t worker)
     for (size_t i = 0; i < tasks; i++) {
         struct heed_attention_task task;
         set_task(&task, run, place_in(run, kv.b, kv.h * units + i / tiles, first + i % tiles), worker);
-        task.coming = part_of(&coming, i, tasks);
+        if (coming.keys > 0)
+            task.coming = part_of(&coming, i, tasks);
         a->context->kernels->attention(&task);
     }
 }
@@ -1044,7 +1052,7 @@ heed_status heed_attention(const heed_context *context, const heed_attention_arg
                            const heed_workspace *workspace)
 {
     struct heed_context fallback;
-    struct attention_run run = {.first_key = NULL};
+    struct attention_run run;
     struct heed_operands operands;
     heed_operands_begin(&operands, describe(&run.a, context, &fallback, args, NULL, false));
     if (operands.status != HEED_OK)
