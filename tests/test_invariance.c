@@ -1099,11 +1099,15 @@ enum { MOST_LONG = 8193, MOST_LONG_ROWS = 5, PAGE_FLOATS = 1024 };
 
 static void run_norm(const heed_context *context, bool root, size_t rows, size_t cols, const float *x, float *y)
 {
-    static const float factors[MOST_LONG] = {0.5f, -2.0f, 0.25f, 3.0f};
+    float scale[MOST_LONG], shift[MOST_LONG];
+    for (size_t j = 0; j < cols; j++) {
+        scale[j] = 0.5f + (float)(j % 29);
+        shift[j] = (float)(j % 31) - 15.0f;
+    }
     heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
     heed_rmsnorm_options root_options = HEED_RMSNORM_OPTIONS_INIT;
-    options.scale = root_options.scale = factors;
-    options.shift = factors;
+    options.scale = root_options.scale = scale;
+    options.shift = shift;
     if (root)
         ok(heed_rmsnorm(context, rows, cols, x, cols, &root_options, y, cols), "rmsnorm");
     else
