@@ -22,6 +22,7 @@
 #define LEAF_TOPOLOGY_EXTENSIONS 0x80000001u /* AMD: ECX, bit 22: leaf 0x8000001d is there */
 #define LEAF_CACHES 0x8000001du              /* AMD: a cache in every subleaf, until its type is 0 */
 #define COMMON_L2 (512u << 10)
+#define FAMILY_ZEN_5 0x1a
 #define XCR0_YMM 0x06u
 #define XCR0_ZMM 0xe6u
 
@@ -72,6 +73,14 @@ uint32_t heed_cpu_in_order_from_x86(const uint32_t vendor[3], uint64_t l3_bytes)
     bool amd = memcmp(vendor, "AuthenticAMD", 12) == 0 || memcmp(vendor, "HygonGenuine", 12) == 0;
     bool known = l3_bytes > 0 && l3_bytes / 2 < HEED_CPU_ANY_ORDER;
     return amd && known ? (uint32_t)(l3_bytes / 2) : HEED_CPU_ANY_ORDER;
+}
+
+/* Zen 5 is family 1Ah, which is counted in two fields. On it one row by weights of 67 to 520 MB reads 1.0 to 1.12 times
+ * as fast in four runs as in one with requests far ahead, and four and five rows 1.02 to 1.12 with requests of L1. */
+bool heed_cpu_asks_memory_from_x86(uint32_t leaf1_eax)
+{
+    uint32_t family = leaf1_eax >> 8 & 15, extended = leaf1_eax >> 20 & 255;
+    return family == 15 && family + extended >= FAMILY_ZEN_5;
 }
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -135,6 +144,12 @@ uint32_t heed_cpu_in_order_bytes(void)
     return heed_cpu_in_order_from_x86(vendor, l3_bytes());
 }
 
+bool heed_cpu_asks_memory(void)
+{
+    uint32_t eax, ebx, ecx, edx;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && heed_cpu_asks_memory_from_x86(eax);
+}
+
 #else
 
 uint32_t heed_cpu_l2_bytes(void)
@@ -145,6 +160,11 @@ uint32_t heed_cpu_l2_bytes(void)
 uint32_t heed_cpu_in_order_bytes(void)
 {
     return HEED_CPU_ANY_ORDER;
+}
+
+bool heed_cpu_asks_memory(void)
+{
+    return false;
 }
 
 #if defined(__arm__) && defined(__linux__)

@@ -40,10 +40,6 @@ _Static_assert(TASK_ROWS >= HEED_ATTENTION_ROWS, "rows of heads beside each othe
 /* Keys and values of so many times the second cache are taken to come from memory. */
 #define FAR_BYTES_PER_L2 8.0
 
-/* The least columns of a tile of HEED_FORESEEN_CACHED_ROWS rows that gain if keys and values in the last cache are not
- * asked for: keys of several blocks at once; and whole values. Narrower ones gain only where memory is waited for. */
-#define CACHED_COLS 64
-
 /* Few rows from which on keys are asked for far ahead, in the order of memory: of three times the second cache, which
  * others may have driven from the last one; of half the last cache; and of memory, which gives fewer rows all it has
  * without being asked. Values are by no fewer than ASKING_ROWS, if a tile covers them. The least keys of a sequence or
@@ -700,17 +696,11 @@ static void set_position(struct heed_attention_task *task, const struct attentio
         task->first_block = (size_t)task->oldest / HEED_KEY_BLOCK * HEED_KEY_BLOCK;
 }
 
-/* Whether tiles are so wide that few rows gain wherever keys and values lie. */
-static bool has_wide_tiles(const struct attention *a)
-{
-    return a->context->kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1] >= CACHED_COLS;
-}
-
 /* The fewest rows that ask for so many bytes of keys and values. */
 static size_t asking_rows(const struct attention *a, double bytes)
 {
     bool far = heed_from_memory(a->context, bytes);
-    if (!has_wide_tiles(a))
+    if (!heed_has_wide_tiles(a->context))
         return far ? ASKING_ROWS : SIZE_MAX;
     if (!heed_foresees(a->context) || bytes < ASKING_PER_L2 * (double)a->context->l2)
         return SIZE_MAX;
@@ -725,14 +715,14 @@ static bool asks_for_keys(const struct attention *a, const struct heed_attention
     if (rows < asking_rows(a, bytes) || rows > kernels->tallest)
         return false;
     size_t run = task->page_keys > 0 ? task->page_keys : task->keys, cols = kernels->tile_cols[rows - 1];
-    size_t covered = has_wide_tiles(a) ? cols : kernels->tile_cols[0];
+    size_t covered = heed_has_wide_tiles(a->context) ? cols : kernels->tile_cols[0];
     bool far = heed_from_memory(a->context, bytes) && rows <= HEED_FORESEEN_ROWS;
     return run >= ASKING_KEYS && a->args.head_dim * cols <= ASKING_FLOATS && (!far || a->args.value_dim <= covered);
 }
 
 static bool asks_for_values(const struct attention *a, size_t rows)
 {
-    return has_wide_tiles(a) && rows >= ASKING_ROWS && rows <= HEED_FORESEEN_ROWS &&
+    return heed_has_wide_tiles(a->context) && rows >= ASKING_ROWS && rows <= HEED_FORESEEN_ROWS &&
            a->args.value_dim <= a->context->kernels->tile_cols[rows - 1];
 }
 
@@ -744,7 +734,7 @@ static void foresee(const struct attention *a, struct heed_attention_task *task)
     struct heed_panels *k = &task->k, *v = &task->v;
     bool asks = asks_for_keys(a, task, rows, bytes);
     heed_foresee(a->context, bytes, v);
-    if (v->foreseen == HEED_FORESEEN_CACHED_ROWS && (!has_wide_tiles(a) || width < a->args.value_dim))
+    if (v->foreseen == HEED_FORESEEN_CACHED_ROWS && (!heed_has_wide_tiles(a->context) || width < a->args.value_dim))
         v->foreseen = HEED_FORESEEN_MIXED_ROWS;
     k->foreseen = asks || (v->far && rows > HEED_FORESEEN_ROWS) ? HEED_FORESEEN_TALLEST : v->foreseen;
     k->far = asks || (v->far && rows == 1);
@@ -754,6 +744,8 @@ static void foresee(const struct attention *a, struct heed_attention_task *task)
         v->far = k->far;
     if (asks && asks_for_values(a, rows))
         v->foreseen = HEED_FORESEEN_ROWS;
+    if (rows == 1 && a->keys_in_place)
+        heed_ask_memory(a->context, v);
 }
 
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)

@@ -209,11 +209,23 @@ size_t heed_in_order_bytes(void)
     return bytes;
 }
 
+bool heed_asks_memory(void)
+{
+    static atomic_int known; /* 1: no, 2: yes */
+    int asks = atomic_load_explicit(&known, memory_order_relaxed);
+    if (asks == 0) {
+        asks = heed_cpu_asks_memory() ? 2 : 1;
+        atomic_store_explicit(&known, asks, memory_order_relaxed);
+    }
+    return asks == 2;
+}
+
 static void choose_at_load(void) __attribute__((constructor));
 static void choose_at_load(void)
 {
     (void)default_choice();
     (void)heed_in_order_bytes();
+    (void)heed_asks_memory();
 }
 
 size_t heed_l2_bytes(void)

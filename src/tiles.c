@@ -268,7 +268,8 @@ static void limit_block(const struct heed_context *context, const struct heed_pr
 }
 
 /* Weights of more than a third of what is taken for cached come from it in part where others use it too; then three
- * rows had better ask for the next sliver. Of memory some more, too, ask for what they read. */
+ * rows had better ask for the next sliver. Of memory some more, too, ask for what they read; what those gain that do
+ * not, and a single row, depends on the CPU. */
 static void foresee(const struct heed_context *context, struct heed_product *product)
 {
     double bytes = bytes_of_b(product);
@@ -277,6 +278,8 @@ static void foresee(const struct heed_context *context, struct heed_product *pro
         product->b.foreseen = HEED_FORESEEN_MIXED_ROWS;
     if (product->b.far)
         product->b.foreseen = HEED_FORESEEN_TALLEST;
+    if (product->m == 1 || product->m == 4 || product->m == 5)
+        heed_ask_memory(context, &product->b);
 }
 
 const float heed_nothing[HEED_PANEL];
