@@ -745,7 +745,7 @@ static void foresee(const struct attention *a, struct heed_attention_task *task)
     if (asks && asks_for_values(a, rows))
         v->foreseen = HEED_FORESEEN_ROWS;
     if (rows == 1 && a->keys_in_place)
-        heed_ask_memory(a->context, v);
+        heed_ask_nearby(a->context, v);
 }
 
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)

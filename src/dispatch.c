@@ -209,12 +209,12 @@ size_t heed_in_order_bytes(void)
     return bytes;
 }
 
-bool heed_asks_memory(void)
+bool heed_asks_nearby(void)
 {
     static atomic_int known; /* 1: no, 2: yes */
     int asks = atomic_load_explicit(&known, memory_order_relaxed);
     if (asks == 0) {
-        asks = heed_cpu_asks_memory() ? 2 : 1;
+        asks = heed_cpu_asks_nearby() ? 2 : 1;
         atomic_store_explicit(&known, asks, memory_order_relaxed);
     }
     return asks == 2;
@@ -225,7 +225,7 @@ static void choose_at_load(void)
 {
     (void)default_choice();
     (void)heed_in_order_bytes();
-    (void)heed_asks_memory();
+    (void)heed_asks_nearby();
 }
 
 size_t heed_l2_bytes(void)

@@ -36,9 +36,9 @@ heed_status heed_level_select(const char *name, const struct heed_kernels **kern
 /* Bytes of L2 that a core has, for plans; results never depend on it. */
 size_t heed_l2_bytes(void);
 
-/* heed_cpu_in_order_bytes, kept, and heed_cpu_asks_memory. */
+/* heed_cpu_in_order_bytes, kept, and heed_cpu_asks_nearby. */
 size_t heed_in_order_bytes(void);
-bool heed_asks_memory(void);
+bool heed_asks_nearby(void);
 
 /* ---- contexts (context.c) ---- */
 
@@ -46,7 +46,7 @@ struct heed_context {
     const struct heed_kernels *kernels;
     size_t l2;        /* bytes */
     size_t in_order;  /* see heed_cpu_in_order_bytes */
-    bool asks_memory; /* see heed_cpu_asks_memory */
+    bool asks_nearby; /* see heed_cpu_asks_nearby */
     heed_executor executor;
     size_t threads;
     heed_host host;
@@ -89,9 +89,9 @@ static inline bool heed_has_wide_tiles(const struct heed_context *context)
 
 /* What is foreseen of a b in memory is read as on a CPU of any order: its lines are asked for where they are read, or
  * several runs of them go side by side. Narrower tiles, of AVX2, took 1.05 to 1.25 times as long. */
-static inline void heed_ask_memory(const struct heed_context *context, struct heed_panels *b)
+static inline void heed_ask_nearby(const struct heed_context *context, struct heed_panels *b)
 {
-    if (!context->asks_memory || !b->far || !heed_has_wide_tiles(context))
+    if (!context->asks_nearby || !b->far || !heed_has_wide_tiles(context))
         return;
     b->far = false;
     b->foreseen = 0;

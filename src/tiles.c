@@ -279,7 +279,7 @@ static void foresee(const struct heed_context *context, struct heed_product *pro
     if (product->b.far)
         product->b.foreseen = HEED_FORESEEN_TALLEST;
     if (product->m == 1 || product->m == 4 || product->m == 5)
-        heed_ask_memory(context, &product->b);
+        heed_ask_nearby(context, &product->b);
 }
 
 const float heed_nothing[HEED_PANEL];

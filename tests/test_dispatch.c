@@ -116,19 +116,19 @@ static void test_memory_order(void)
 
 /* EAX of leaf 1 of Zen 2 and 4, of Zen 5 in servers and notebooks, of what may follow, and of Intel's, whose family is
  * 6 whatever the other field says. */
-static void test_asks_memory(void)
+static void test_asks_nearby(void)
 {
     static const struct {
         uint32_t leaf1_eax;
         bool asks;
     } cases[] = {{0x00830f10, false}, {0x00a10f11, false}, {0x00b00f21, true},  {0x00b40f40, true},
                  {0x0fc00f00, true},  {0x000806f8, false}, {0x0fff06f8, false}, {0, false}};
-    begin("whether memory is asked where it is read");
+    begin("whether requests are better made nearby");
     for (size_t i = 0; i < COUNT(cases); i++)
-        check_that(heed_cpu_asks_memory_from_x86(cases[i].leaf1_eax) == cases[i].asks, "leaf 1, eax %08lx",
+        check_that(heed_cpu_asks_nearby_from_x86(cases[i].leaf1_eax) == cases[i].asks, "leaf 1, eax %08lx",
                    (unsigned long)cases[i].leaf1_eax);
-    CHECK(heed_asks_memory() == heed_cpu_asks_memory());
-    note("this CPU: %s", heed_cpu_asks_memory() ? "yes" : "no");
+    CHECK(heed_asks_nearby() == heed_cpu_asks_nearby());
+    note("this CPU: %s", heed_cpu_asks_nearby() ? "yes" : "no");
     end();
 }
 
@@ -366,7 +366,7 @@ int main(int argc, char **argv)
     test_detection();
     test_this_cpu();
     test_memory_order();
-    test_asks_memory();
+    test_asks_nearby();
     test_levels();
     test_levels_on();
     test_pinned_levels();
