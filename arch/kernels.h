@@ -142,6 +142,7 @@ struct heed_attention_task {
     size_t k_row;
     struct heed_panels v; /* element (j, d): component d of value j */
     size_t heads;         /* of such keys and values, each with as many of the rows; of several the rows are one tile */
+    bool tall;            /* a hint: keys and values are better read half as often, by twice the rows at once */
     size_t k_head, v_head; /* how far these are apart */
     const int32_t *pages;  /* with page_keys: page number of every page_keys keys, pages being page_floats apart */
     size_t page_keys;      /* a multiple of a panel; 0: k and v are whole */
