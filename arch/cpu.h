@@ -33,12 +33,12 @@ uint32_t heed_cpu_in_order_bytes(void);
 /* The same of a vendor (EBX, EDX and ECX of leaf 0) and a cache; 0 bytes where the CPU does not tell. */
 uint32_t heed_cpu_in_order_from_x86(const uint32_t vendor[3], uint64_t l3_bytes);
 
-/* Whether requests far ahead of what is read gain nothing: from Zen 5 on, of the CPUs that have an order. There lines
- * that are asked for where they are read, or lie in several runs, come as fast from memory. */
-bool heed_cpu_asks_nearby(void);
+/* Whether this is AMD's Zen 5 or later: two multiply-add units of 512 bits, and prefetchers that few requests far ahead
+ * can help. Asked of CPUs that have an order only. */
+bool heed_cpu_is_zen_5(void);
 
 /* The same of EAX of leaf 1, which holds the family. */
-bool heed_cpu_asks_nearby_from_x86(uint32_t leaf1_eax);
+bool heed_cpu_is_zen_5_from_x86(uint32_t leaf1_eax);
 
 /* Bytes of the second-level cache of one core, or a common size where the CPU does not tell. */
 uint32_t heed_cpu_l2_bytes(void);

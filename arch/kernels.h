@@ -253,7 +253,8 @@ struct heed_rotary_task {
  * softmax_end   their results: max and sum are the row's
  * layernorm     y = LayerNorm(x + residual), see heed_norm_task
  * rmsnorm       y = RMSNorm(x + residual)
- * activate      dst = activation(src); dst may be src; write_ahead as in softmax, or HEED_PAST_CACHES
+ * activate      dst = activation(src); dst may be src; write_ahead as in softmax, or HEED_PAST_CACHES; wide: a hint,
+ *               two units multiply and add the widest vectors
  * activate_gated  dst = activation(src) * up; dst may be src or up
  * attention     one heed_attention_task
  * attention_blocks  the key blocks of keys begin to end - 1 of a task without a map, each into task->partial
@@ -287,10 +288,10 @@ struct heed_rotary_task {
     X(void, rmsnorm, (const struct heed_norm_task *task))                                                              \
     X(void, activate,                                                                                                  \
       (enum heed_activation_kind activation, size_t rows, size_t cols, const float *src, size_t ld_src, float *dst,    \
-       size_t ld_dst, size_t write_ahead))                                                                             \
+       size_t ld_dst, size_t write_ahead, bool wide))                                                                  \
     X(void, activate_gated,                                                                                            \
       (enum heed_activation_kind activation, size_t rows, size_t cols, const float *src, size_t ld_src,                \
-       const float *up, size_t ld_up, float *dst, size_t ld_dst, size_t write_ahead))                                  \
+       const float *up, size_t ld_up, float *dst, size_t ld_dst, size_t write_ahead, bool wide))                       \
     X(void, attention, (const struct heed_attention_task *task))                                                       \
     X(void, attention_blocks, (const struct heed_attention_task *task, size_t begin, size_t end))                      \
     X(void, attention_fold, (const struct heed_attention_task *task))                                                  \

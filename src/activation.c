@@ -9,6 +9,7 @@ struct activate {
     const struct heed_kernels *kernels;
     enum heed_activation_kind activation;
     size_t cols, ld_src, ld_dst, write_ahead;
+    bool wide;
     const float *src;
     float *dst;
 };
@@ -35,7 +36,7 @@ static void activate_rows(const void *arg, size_t first, size_t count)
 {
     const struct activate *a = arg;
     a->kernels->activate(a->activation, count, a->cols, a->src + first * a->ld_src, a->ld_src,
-                         a->dst + first * a->ld_dst, a->ld_dst, a->write_ahead);
+                         a->dst + first * a->ld_dst, a->ld_dst, a->write_ahead, a->wide);
 }
 
 heed_status heed_activate(const heed_context *context, heed_activation activation, size_t rows, size_t cols,
@@ -59,6 +60,7 @@ heed_status heed_activate(const heed_context *context, heed_activation activatio
                          .ld_src = ld_src,
                          .ld_dst = ld_dst,
                          .write_ahead = waits ? heed_write_ahead(c) : heed_write_far(c, rows, cols, in_place),
+                         .wide = c->zen_5,
                          .src = src,
                          .dst = dst};
     heed_run_rows(c, rows, cols, work_of(activation), activate_rows, &a);
@@ -69,6 +71,7 @@ struct gated {
     const struct heed_kernels *kernels;
     enum heed_activation_kind activation;
     size_t cols, ld_gate, ld_up, ld_dst, write_ahead;
+    bool wide;
     const float *gate, *up;
     float *dst;
 };
@@ -78,7 +81,7 @@ static void gated_rows(const void *arg, size_t first, size_t count)
     const struct gated *g = arg;
     g->kernels->activate_gated(g->activation, count, g->cols, g->gate + first * g->ld_gate, g->ld_gate,
                                g->up + first * g->ld_up, g->ld_up, g->dst + first * g->ld_dst, g->ld_dst,
-                               g->write_ahead);
+                               g->write_ahead, g->wide);
 }
 
 heed_status heed_activate_gated(const heed_context *context, heed_activation activation, size_t rows, size_t cols,
@@ -103,6 +106,7 @@ heed_status heed_activate_gated(const heed_context *context, heed_activation act
                       .ld_up = ld_up,
                       .ld_dst = ld_dst,
                       .write_ahead = heed_write_far(c, rows, cols, gate == dst || up == dst),
+                      .wide = c->zen_5,
                       .gate = gate,
                       .up = up,
                       .dst = dst};

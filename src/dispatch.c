@@ -209,15 +209,15 @@ size_t heed_in_order_bytes(void)
     return bytes;
 }
 
-bool heed_asks_nearby(void)
+bool heed_is_zen_5(void)
 {
     static atomic_int known; /* 1: no, 2: yes */
-    int asks = atomic_load_explicit(&known, memory_order_relaxed);
-    if (asks == 0) {
-        asks = heed_cpu_asks_nearby() ? 2 : 1;
-        atomic_store_explicit(&known, asks, memory_order_relaxed);
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (answer == 0) {
+        answer = heed_cpu_is_zen_5() ? 2 : 1;
+        atomic_store_explicit(&known, answer, memory_order_relaxed);
     }
-    return asks == 2;
+    return answer == 2;
 }
 
 static void choose_at_load(void) __attribute__((constructor));
@@ -225,7 +225,7 @@ static void choose_at_load(void)
 {
     (void)default_choice();
     (void)heed_in_order_bytes();
-    (void)heed_asks_nearby();
+    (void)heed_is_zen_5();
 }
 
 size_t heed_l2_bytes(void)

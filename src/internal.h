@@ -36,9 +36,9 @@ heed_status heed_level_select(const char *name, const struct heed_kernels **kern
 /* Bytes of L2 that a core has, for plans; results never depend on it. */
 size_t heed_l2_bytes(void);
 
-/* heed_cpu_in_order_bytes, kept, and heed_cpu_asks_nearby. */
+/* heed_cpu_in_order_bytes, kept, and heed_cpu_is_zen_5. */
 size_t heed_in_order_bytes(void);
-bool heed_asks_nearby(void);
+bool heed_is_zen_5(void);
 
 /* ---- contexts (context.c) ---- */
 
@@ -46,7 +46,7 @@ struct heed_context {
     const struct heed_kernels *kernels;
     size_t l2;        /* bytes */
     size_t in_order;  /* see heed_cpu_in_order_bytes */
-    bool asks_nearby; /* see heed_cpu_asks_nearby */
+    bool zen_5; /* see heed_cpu_is_zen_5 */
     heed_executor executor;
     size_t threads;
     heed_host host;
@@ -91,7 +91,7 @@ static inline bool heed_has_wide_tiles(const struct heed_context *context)
  * several runs of them go side by side. Narrower tiles, of AVX2, took 1.05 to 1.25 times as long. */
 static inline void heed_ask_nearby(const struct heed_context *context, struct heed_panels *b)
 {
-    if (!context->asks_nearby || !b->far || !heed_has_wide_tiles(context))
+    if (!context->zen_5 || !b->far || !heed_has_wide_tiles(context))
         return;
     b->far = false;
     b->foreseen = 0;

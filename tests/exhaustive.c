@@ -104,17 +104,17 @@ static void run_exp2(const struct heed_kernels *kernels, const float *x, float *
 
 static void run_gelu_erf(const struct heed_kernels *kernels, const float *x, float *y)
 {
-    kernels->activate(HEED_KIND_GELU_ERF, 1, CHUNK, x, CHUNK, y, CHUNK, 0);
+    kernels->activate(HEED_KIND_GELU_ERF, 1, CHUNK, x, CHUNK, y, CHUNK, 0, false);
 }
 
 static void run_gelu_tanh(const struct heed_kernels *kernels, const float *x, float *y)
 {
-    kernels->activate(HEED_KIND_GELU_TANH, 1, CHUNK, x, CHUNK, y, CHUNK, 0);
+    kernels->activate(HEED_KIND_GELU_TANH, 1, CHUNK, x, CHUNK, y, CHUNK, 0, false);
 }
 
 static void run_silu(const struct heed_kernels *kernels, const float *x, float *y)
 {
-    kernels->activate(HEED_KIND_SILU, 1, CHUNK, x, CHUNK, y, CHUNK, 0);
+    kernels->activate(HEED_KIND_SILU, 1, CHUNK, x, CHUNK, y, CHUNK, 0, false);
 }
 
 static const struct function {

@@ -116,19 +116,19 @@ static void test_memory_order(void)
 
 /* EAX of leaf 1 of Zen 2 and 4, of Zen 5 in servers and notebooks, of what may follow, and of Intel's, whose family is
  * 6 whatever the other field says. */
-static void test_asks_nearby(void)
+static void test_zen_5(void)
 {
     static const struct {
         uint32_t leaf1_eax;
-        bool asks;
+        bool zen_5;
     } cases[] = {{0x00830f10, false}, {0x00a10f11, false}, {0x00b00f21, true},  {0x00b40f40, true},
                  {0x0fc00f00, true},  {0x000806f8, false}, {0x0fff06f8, false}, {0, false}};
-    begin("whether requests are better made nearby");
+    begin("which CPU is a Zen 5");
     for (size_t i = 0; i < COUNT(cases); i++)
-        check_that(heed_cpu_asks_nearby_from_x86(cases[i].leaf1_eax) == cases[i].asks, "leaf 1, eax %08lx",
+        check_that(heed_cpu_is_zen_5_from_x86(cases[i].leaf1_eax) == cases[i].zen_5, "leaf 1, eax %08lx",
                    (unsigned long)cases[i].leaf1_eax);
-    CHECK(heed_asks_nearby() == heed_cpu_asks_nearby());
-    note("this CPU: %s", heed_cpu_asks_nearby() ? "yes" : "no");
+    CHECK(heed_is_zen_5() == heed_cpu_is_zen_5());
+    note("this CPU: %s", heed_cpu_is_zen_5() ? "yes" : "no");
     end();
 }
 
@@ -366,7 +366,7 @@ int main(int argc, char **argv)
     test_detection();
     test_this_cpu();
     test_memory_order();
-    test_asks_nearby();
+    test_zen_5();
     test_levels();
     test_levels_on();
     test_pinned_levels();

@@ -240,7 +240,7 @@ static uint64_t golden_activate(const struct heed_kernels *t)
     float *x = random_floats(ROWS * COLS, -9.0f, 9.0f), *y = buffer(ROWS * COLS, 0);
     uint64_t hash = HASH_START;
     for (int kind = HEED_KIND_RELU; kind <= HEED_KIND_GELU_TANH; kind++) {
-        t->activate((enum heed_activation_kind)kind, ROWS, COLS, x, COLS, y, COLS, 0);
+        t->activate((enum heed_activation_kind)kind, ROWS, COLS, x, COLS, y, COLS, 0, false);
         hash = hash_floats(hash, ROWS * COLS, y);
     }
     return hash;
@@ -249,7 +249,7 @@ static uint64_t golden_activate(const struct heed_kernels *t)
 static uint64_t golden_silu(const struct heed_kernels *t)
 {
     float *x = random_floats(ROWS * COLS, -80.0f, 20.0f);
-    t->activate(HEED_KIND_SILU, ROWS, COLS, x, COLS, x, COLS, 0);
+    t->activate(HEED_KIND_SILU, ROWS, COLS, x, COLS, x, COLS, 0, false);
     return hash_of(ROWS * COLS, x);
 }
 
@@ -259,7 +259,7 @@ static uint64_t golden_activate_gated(const struct heed_kernels *t)
     float *y = buffer(ROWS * COLS, 0);
     uint64_t hash = HASH_START;
     for (int kind = HEED_KIND_NONE; kind <= HEED_KIND_SILU; kind++) {
-        t->activate_gated((enum heed_activation_kind)kind, ROWS, COLS, x, COLS, up, COLS, y, COLS, 0);
+        t->activate_gated((enum heed_activation_kind)kind, ROWS, COLS, x, COLS, up, COLS, y, COLS, 0, false);
         hash = hash_floats(hash, ROWS * COLS, y);
     }
     return hash;

@@ -615,28 +615,33 @@ static size_t ahead_of(const struct row_case *r)
     return (r->rows + r->cols) % 2 ? HEED_PAST_CACHES : 256;
 }
 
+static bool is_wide(const struct row_case *r)
+{
+    return (r->rows + r->cols / 16) % 2 > 0;
+}
+
 static void run_relu(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                      size_t ld)
 {
-    kernels->activate(HEED_KIND_RELU, r->rows, r->cols, src, ld, dst, ld, ahead_of(r));
+    kernels->activate(HEED_KIND_RELU, r->rows, r->cols, src, ld, dst, ld, ahead_of(r), is_wide(r));
 }
 
 static void run_gelu_erf(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                          size_t ld)
 {
-    kernels->activate(HEED_KIND_GELU_ERF, r->rows, r->cols, src, ld, dst, ld, ahead_of(r));
+    kernels->activate(HEED_KIND_GELU_ERF, r->rows, r->cols, src, ld, dst, ld, ahead_of(r), is_wide(r));
 }
 
 static void run_gelu_tanh(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                           size_t ld)
 {
-    kernels->activate(HEED_KIND_GELU_TANH, r->rows, r->cols, src, ld, dst, ld, ahead_of(r));
+    kernels->activate(HEED_KIND_GELU_TANH, r->rows, r->cols, src, ld, dst, ld, ahead_of(r), is_wide(r));
 }
 
 static void run_silu(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                      size_t ld)
 {
-    kernels->activate(HEED_KIND_SILU, r->rows, r->cols, src, ld, dst, ld, ahead_of(r));
+    kernels->activate(HEED_KIND_SILU, r->rows, r->cols, src, ld, dst, ld, ahead_of(r), is_wide(r));
 }
 
 static void run_gated(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
@@ -645,7 +650,7 @@ static void run_gated(const struct heed_kernels *kernels, const struct row_case 
     enum heed_activation_kind kind = (enum heed_activation_kind)(r->cols % (HEED_KIND_SILU + 1));
     size_t ld_up = r->cols + r->rows % 2;
     const float *up = arena_place(&t.b, span(r->rows, r->cols, ld_up), r->at_end);
-    kernels->activate_gated(kind, r->rows, r->cols, src, ld, up, ld_up, dst, ld, ahead_of(r));
+    kernels->activate_gated(kind, r->rows, r->cols, src, ld, up, ld_up, dst, ld, ahead_of(r), is_wide(r));
 }
 
 static void run_mean_rows(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,

@@ -13,6 +13,7 @@ typedef __m512 vf;
 #define VF_LEN 16
 #define VF_EACH 4
 #define VF_HALVES 2
+#define VF_WIDE_HALVES 4
 #define VF_MAX_BESIDE 1
 #define VF_FUSED 1
 #define VF_ROUNDS 0

@@ -3,8 +3,9 @@
  *
  * Types and sizes   vf (a vector of floats), VF_LEN (1, 4, 8 or 16), HEED_TABLE (name of the table), VF_FUSED
  *                   (0 or 1), VF_EACH (how many vectors go in step through a long function), VF_HALVES (the same
- *                   where the second half of some goes beside the first of others), VF_MAX_BESIDE (1 where
- *                   registers hold a maximum's lanes beside exponentials in step)
+ *                   where the second half of some goes beside the first of others), VF_WIDE_HALVES (the same of
+ *                   wide cores, if others), VF_MAX_BESIDE (1 where registers hold a maximum's lanes beside
+ *                   exponentials in step)
  * Micro-kernel      GEMM_TILES(X): X(rows, vectors) for every height from 1 to GEMM_TALLEST, with the most
  *                   vectors, up to GEMM_WIDEST, whose accumulators still lie in registers. GEMM_MR: the height
  *                   where there are many rows, GEMM_NARROW_MR: and b is in place, gated, or
