@@ -44,9 +44,9 @@ bool heed_is_zen_5(void);
 
 struct heed_context {
     const struct heed_kernels *kernels;
-    size_t l2;        /* bytes */
-    size_t in_order;  /* see heed_cpu_in_order_bytes */
-    bool zen_5; /* see heed_cpu_is_zen_5 */
+    size_t l2;       /* bytes */
+    size_t in_order; /* see heed_cpu_in_order_bytes */
+    bool zen_5;      /* see heed_cpu_is_zen_5 */
     heed_executor executor;
     size_t threads;
     heed_host host;
