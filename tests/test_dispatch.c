@@ -114,19 +114,26 @@ static void test_memory_order(void)
     end();
 }
 
-/* EAX of leaf 1 of Zen 2 and 4, of Zen 5 in servers and notebooks, of what may follow, and of Intel's, whose family is
- * 6 whatever the other field says. */
+/* EAX of leaf 1 of Zen 2 and 4, of Zen 5 in servers and notebooks, of what may follow, and of others' CPUs: Intel's
+ * family is 6 whatever the other field says. */
 static void test_zen_5(void)
 {
     static const struct {
+        char vendor[13];
         uint32_t leaf1_eax;
         bool zen_5;
-    } cases[] = {{0x00830f10, false}, {0x00a10f11, false}, {0x00b00f21, true},  {0x00b40f40, true},
-                 {0x0fc00f00, true},  {0x000806f8, false}, {0x0fff06f8, false}, {0, false}};
+    } cases[] = {{"AuthenticAMD", 0x00830f10, false}, {"AuthenticAMD", 0x00a10f11, false},
+                 {"AuthenticAMD", 0x00b00f21, true},  {"AuthenticAMD", 0x00b40f40, true},
+                 {"AuthenticAMD", 0x0fc00f00, true},  {"AuthenticAMD", 0x0fff06f8, false},
+                 {"AuthenticAMD", 0, false},          {"GenuineIntel", 0x000806f8, false},
+                 {"GenuineIntel", 0x00b00f21, false}, {"HygonGenuine", 0x00b00f21, false}};
     begin("which CPU is a Zen 5");
-    for (size_t i = 0; i < COUNT(cases); i++)
-        check_that(heed_cpu_is_zen_5_from_x86(cases[i].leaf1_eax) == cases[i].zen_5, "leaf 1, eax %08lx",
-                   (unsigned long)cases[i].leaf1_eax);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        uint32_t vendor[3];
+        memcpy(vendor, cases[i].vendor, sizeof vendor);
+        check_that(heed_cpu_is_zen_5_from_x86(vendor, cases[i].leaf1_eax) == cases[i].zen_5, "%s, leaf 1, eax %08lx",
+                   cases[i].vendor, (unsigned long)cases[i].leaf1_eax);
+    }
     CHECK(heed_is_zen_5() == heed_cpu_is_zen_5());
     note("this CPU: %s", heed_cpu_is_zen_5() ? "yes" : "no");
     end();
