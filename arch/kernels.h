@@ -71,6 +71,8 @@ struct heed_panels {
     size_t across;   /* a hint, in place and far: not rows to come are asked for, but so many floats ahead in each row,
                       * and at its end in the rows below the last */
     bool uncopied;   /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
+    bool wide; /* a hint, in place: two units multiply and add the widest vectors, and L1 keeps twelve lines of a set
+                * or more */
 };
 
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
@@ -89,13 +91,13 @@ static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const u
 
 static inline struct heed_panels heed_panels_packed(const float *data, size_t k)
 {
-    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, NULL, false, 0, false, 0, false};
+    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, NULL, false, 0, false, 0, false, false};
     return panels;
 }
 
 static inline struct heed_panels heed_panels_in_place(const float *data, size_t row)
 {
-    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, 0, false, 0, false};
+    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, 0, false, 0, false, false};
     return panels;
 }
 
@@ -244,7 +246,7 @@ struct heed_rotary_task {
  *
  * gemm          c = epilogue(a b), m x n, chains over k in ascending order. Gated: b has two packed
  *               panels for each 16 columns of c, gate and up, and m x n is the size of c
- * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= 8
+ * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= 8; wide: as of b
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded
  * transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       one heed_softmax_task
@@ -275,7 +277,8 @@ struct heed_rotary_task {
       (size_t m, size_t n, size_t k, const float *a, size_t lda, const struct heed_panels *b, float *c, size_t ldc,    \
        const struct heed_epilogue *epilogue))                                                                          \
     X(void, gemm_few,                                                                                                  \
-      (size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc))    \
+      (size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc,     \
+       bool wide))                                                                                                     \
     X(void, pack, (bool transposed, size_t n, size_t k, const float *b, size_t ldb, float *dst))                       \
     X(void, transpose, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))         \
     X(void, softmax, (const struct heed_softmax_task *task))                                                           \

@@ -323,6 +323,7 @@ static void multiply_in_place(const struct part *part)
     panels.copy = part->packed;
     panels.near = heed_is_near(part->depth, mm->ldb);
     panels.uncopied = mm->uncopied;
+    panels.wide = mm->wide;
     if (mm->across > 0)
         heed_read_across(mm->across, &panels);
     multiply(part, 0, part->rows, 0, part->cols, &panels);
@@ -456,6 +457,7 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     forget_strides_of_one(mm, depth);
     mm->k = mm->epilogue.alpha == 0.0f ? 0 : depth;
     heed_turn_vectors(mm);
+    mm->wide = context->zen_5;
     if (!empty)
         plan(context, mm);
     size_t parts = workspace ? most_scratch_parts(context, mm) : scratch_parts(context, mm);
@@ -519,6 +521,7 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     mm.c = c;
     mm.ldc = ldc;
     mm.epilogue = *epilogue;
+    mm.wide = false;
     if ((mm.transpose_a || mm.transpose_b) && alpha != 0.0f &&
         is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
         heed_turn_vectors(&mm);

@@ -23,6 +23,7 @@ struct matmul {
     bool packs;        /* b; else it is read in place */
     size_t across;     /* then, as in struct heed_panels, or 0 */
     bool uncopied;     /* then, as there */
+    bool wide;         /* as there */
     size_t block;      /* columns of b that are packed at once, or what is turned at once */
     size_t block_rows; /* rows of a that pass by them at once */
     float *scratch;

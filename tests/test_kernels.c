@@ -131,6 +131,7 @@ static void check_gemm(const struct gemm_case *g)
     b.across = b.far && in_place ? g->n / 2 : 0;
     b.near = g->kind / 5 % 2;
     b.uncopied = g->kind % 7 == 6;
+    b.wide = g->kind % 4 > 1;
     size_t n = span(g->m, g->n, ldc);
     float *got = g->align_c ? prepare(n, 0) + g->align_c : prepare(n, g->at_end);
     if (g->align_c)
@@ -239,6 +240,10 @@ static void sweep_gemm_few_columns(void)
         for (size_t i = 0; i < (cols > 1 ? 4 : 1); i++, kind++) /* b is copied, but for one of more floats */
             check_gemm(&(struct gemm_case){129 + kind % 7, cols, i == 0 ? 257 : 4096 / cols - 2 + i, kind % 4, 1, 0, 0,
                                            1, kind, 0, false});
+        for (size_t k = 244; k <= 256; k += 4, kind++) /* rows a page apart, or a quarter */
+            for (size_t lda = 256; lda <= 1024; lda += 768)
+                check_gemm(&(struct gemm_case){27 + k % 3 * 20 + kind % 7, cols, k + lda - 256, 256 - k, 1, 0, 0, 1,
+                                               kind % 4 * 9 + 2, 0, false});
         for (size_t k = 63; k <= 95; k += 8, kind++)
             check_gemm(&(struct gemm_case){27 + kind % 7, cols, k, 1024 - k, 1, 0, 0, 1, kind, 0, false});
     }
@@ -347,8 +352,8 @@ static void check_gemm_few(size_t m, size_t n, size_t k, size_t gap, int at_end)
     const float *a = arena_place(&t.a, span(k, m, lda), at_end), *b = arena_place(&t.b, span(n, k, ldb), at_end);
     size_t floats = span(m, n, ldc);
     float *got = prepare(floats, at_end);
-    t.table->gemm_few(m, n, k, a, lda, b, ldb, got, ldc);
-    t.oracle->gemm_few(m, n, k, a, lda, b, ldb, t.want, ldc);
+    t.table->gemm_few(m, n, k, a, lda, b, ldb, got, ldc, n % 2 > 0);
+    t.oracle->gemm_few(m, n, k, a, lda, b, ldb, t.want, ldc, false);
     compare(floats, got, "few rows", m, n, k);
 }
 
@@ -362,6 +367,9 @@ static void sweep_gemm_few(void)
     for (size_t m = 1; m <= 12; m++)
         for (size_t n = 1; n <= 19; n++, seed++)
             check_gemm_few(m, n, 60 + seed % 40, seed % 3, seed % 2);
+    for (size_t m = 1; m <= 3; m++)
+        for (size_t n = 15; n <= 67; n += 13, seed++) /* rows a quarter of a page apart */
+            check_gemm_few(m, n, 256 - seed % 3, seed % 3, seed % 2);
 }
 
 /* ---- pack and transpose ---- */
