@@ -198,26 +198,33 @@ static const struct choice *default_choice(void)
     return choice;
 }
 
+/* What `ask` answers, which is not 0, from the second call on without asking: cpuid can take a virtual machine
+ * microseconds. */
+static uint32_t ask_once(_Atomic uint32_t *known, uint32_t (*ask)(void))
+{
+    uint32_t answer = atomic_load_explicit(known, memory_order_relaxed);
+    if (answer == 0) {
+        answer = ask();
+        atomic_store_explicit(known, answer, memory_order_relaxed);
+    }
+    return answer;
+}
+
 size_t heed_in_order_bytes(void)
 {
-    static atomic_size_t known; /* 0: not asked yet; cpuid can take a virtual machine microseconds */
-    size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
-    if (bytes == 0) {
-        bytes = heed_cpu_in_order_bytes();
-        atomic_store_explicit(&known, bytes, memory_order_relaxed);
-    }
-    return bytes;
+    static _Atomic uint32_t known;
+    return ask_once(&known, heed_cpu_in_order_bytes);
+}
+
+static uint32_t one_or_two(void)
+{
+    return heed_cpu_is_zen_5() ? 2 : 1;
 }
 
 bool heed_is_zen_5(void)
 {
-    static atomic_int known; /* 1: no, 2: yes */
-    int answer = atomic_load_explicit(&known, memory_order_relaxed);
-    if (answer == 0) {
-        answer = heed_cpu_is_zen_5() ? 2 : 1;
-        atomic_store_explicit(&known, answer, memory_order_relaxed);
-    }
-    return answer == 2;
+    static _Atomic uint32_t known;
+    return ask_once(&known, one_or_two) == 2;
 }
 
 static void choose_at_load(void) __attribute__((constructor));
