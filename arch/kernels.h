@@ -49,6 +49,9 @@
 #define HEED_FORESEEN_CACHED_ROWS 3
 #define HEED_FORESEEN_TALLEST 9
 
+/* The most rows, two tiles, that may ask for lines of a packed b nearby. */
+#define HEED_NEARBY_ROWS 18
+
 /* Floats of a sliver up to which one tile alone asks for the next: it reads as fast as memory gives, and of larger
  * ones L2 would not hold two. */
 #define HEED_AHEAD_FLOATS 131072
@@ -66,10 +69,11 @@ struct heed_panels {
     const float *next; /* a hint: what is wanted after the last column, laid out alike; or NULL */
     bool near;         /* a hint: all of it is in L2, which saves looking ahead */
     size_t foreseen; /* a hint: what up to so many rows read is foreseen by the CPU; HEED_FORESEEN_TALLEST at most, but
-                      * for a b that is read across */
+                      * for a b that is read across or asked for nearby */
     bool far;        /* a hint: what is foreseen comes from memory, which tiles that gain by it then ask */
     size_t across;   /* a hint, in place and far: not rows to come are asked for, but so many floats ahead in each row,
                       * and at its end in the rows below the last */
+    bool nearby;     /* a hint, packed: what is foreseen is asked for in L1 instead, wherever it comes from */
     bool uncopied;   /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
     bool wide; /* a hint, in place: two units multiply and add the widest vectors, and L1 keeps twelve lines of a set
                 * or more */
@@ -91,13 +95,13 @@ static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const u
 
 static inline struct heed_panels heed_panels_packed(const float *data, size_t k)
 {
-    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, NULL, false, 0, false, 0, false, false};
+    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, NULL, false, 0, false, 0, false, false, false};
     return panels;
 }
 
 static inline struct heed_panels heed_panels_in_place(const float *data, size_t row)
 {
-    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, 0, false, 0, false, false};
+    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, 0, false, 0, false, false, false};
     return panels;
 }
 

@@ -744,8 +744,10 @@ static void foresee(const struct attention *a, struct heed_attention_task *task)
         v->far = k->far;
     if (asks && asks_for_values(a, rows))
         v->foreseen = HEED_FORESEEN_ROWS;
-    if (rows == 1 && a->keys_in_place)
-        heed_ask_nearby(a->context, v);
+    if (rows == 1 && a->keys_in_place && v->far && heed_asks_nearby(a->context)) {
+        v->far = false;
+        v->foreseen = 0;
+    }
 }
 
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)

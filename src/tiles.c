@@ -20,6 +20,10 @@
 /* Rows from which on the only tile there is had rather read parts of k, so that it can ask for what comes next. */
 #define LEAST_ALONE 4
 
+/* Where lines are asked for nearby, the most steps of k: of more, L2 keeps no sliver for a second tile, and beside b a
+ * few rows of a take much of it. */
+#define NEARBY_K 2048
+
 /* Times L2 from which on c is far, and the most steps beside which that tells; columns that are worth a pass of a few
  * rows, and these, in whole tiles; and passes of each worker that are worth it, where b comes from memory but once. */
 #define C_PER_L2 3
@@ -34,10 +38,16 @@ struct plan {
     struct heed_cut cut;
 };
 
+/* Even parts of k, in whole panels. */
+static size_t even_depth(size_t k, size_t most)
+{
+    size_t parts = heed_ceil_div(k, most);
+    return parts > 1 ? heed_pad(heed_ceil_div(k, parts)) : k;
+}
+
 size_t heed_split_depth(size_t k)
 {
-    size_t parts = heed_ceil_div(k, MOST_K);
-    return parts > 1 ? heed_pad(heed_ceil_div(k, parts)) : k;
+    return even_depth(k, MOST_K);
 }
 
 size_t heed_sliver(const struct heed_kernels *kernels, size_t m, bool narrow)
@@ -215,11 +225,12 @@ static void run_block(void *arg, size_t index, size_t worker)
 static size_t tile_depth(const struct heed_context *context, const struct heed_product *product)
 {
     const struct heed_kernels *kernels = context->kernels;
+    if (heed_asks_nearby(context))
+        return product->m < LEAST_ALONE ? product->k : even_depth(product->k, NEARBY_K);
     bool cached = heed_foresees(context) && !heed_from_memory(context, bytes_of_b(product));
     if (!cached || product->m < LEAST_ALONE || product->m > kernels->tallest)
         return product->k;
-    size_t parts = heed_ceil_div(product->k * kernels->tile_cols[product->m - 1], HEED_AHEAD_FLOATS);
-    return parts > 1 ? heed_pad(heed_ceil_div(product->k, parts)) : product->k;
+    return even_depth(product->k, HEED_AHEAD_FLOATS / kernels->tile_cols[product->m - 1]);
 }
 
 /* The whole k, unless there are rows enough to pass again and again over a sliver of b that would
@@ -267,19 +278,41 @@ static void limit_block(const struct heed_context *context, const struct heed_pr
     }
 }
 
+/* Whether a Zen 5 brings b, which lies in the last cache, early enough for more than one tile below the other: as others
+ * use that too, of no more than a quarter of it beside a and c, or of three eighths for two tiles. */
+static bool comes_unasked(const struct heed_context *context, const struct heed_product *product, double bytes)
+{
+    double others = (double)product->m * ((double)product->k + (double)product->n) * sizeof(float);
+    if (product->m <= HEED_FORESEEN_TALLEST)
+        return false;
+    return 2.0 * (bytes + others) <= (double)context->in_order ||
+           (product->m <= HEED_NEARBY_ROWS && 4.0 * bytes <= 3.0 * (double)context->in_order);
+}
+
+/* How a Zen 5 reads b: what does not come unasked is asked for in L1 by one tile or two, and a sliver ahead by more,
+ * where requests take a fiftieth of the time. */
+static void foresee_nearby(const struct heed_context *context, struct heed_product *product, double bytes)
+{
+    struct heed_panels *b = &product->b;
+    b->near |= comes_unasked(context, product, bytes);
+    b->nearby = !b->near && product->m <= HEED_NEARBY_ROWS;
+    b->foreseen = b->nearby ? HEED_NEARBY_ROWS : HEED_FORESEEN_CACHED_ROWS;
+}
+
 /* Weights of more than a third of what is taken for cached come from it in part where others use it too; then three
- * rows had better ask for the next sliver. Of memory some more, too, ask for what they read; what those gain that do
- * not, and a single row, depends on the CPU. */
+ * rows had better ask for the next sliver. Of memory some more, too, ask for what they read. */
 static void foresee(const struct heed_context *context, struct heed_product *product)
 {
     double bytes = bytes_of_b(product);
+    if (heed_asks_nearby(context)) {
+        foresee_nearby(context, product, bytes);
+        return;
+    }
     heed_foresee(context, bytes, &product->b);
     if (product->b.foreseen == HEED_FORESEEN_CACHED_ROWS && 3.0 * bytes > (double)context->in_order)
         product->b.foreseen = HEED_FORESEEN_MIXED_ROWS;
     if (product->b.far)
         product->b.foreseen = HEED_FORESEEN_TALLEST;
-    if (product->m == 1 || product->m == 4 || product->m == 5)
-        heed_ask_nearby(context, &product->b);
 }
 
 const float heed_nothing[HEED_PANEL];

@@ -130,6 +130,8 @@ static void check_gemm(const struct gemm_case *g)
     b.far = g->kind % 5 == 4;
     b.across = b.far && in_place ? g->n / 2 : 0;
     b.near = g->kind / 5 % 2;
+    b.nearby = g->kind % 11 > 7;
+    b.foreseen = b.nearby ? HEED_NEARBY_ROWS : b.foreseen;
     b.uncopied = g->kind % 7 == 6;
     b.wide = g->kind % 4 > 1;
     size_t n = span(g->m, g->n, ldc);
@@ -152,6 +154,8 @@ static void check_gated(size_t m, size_t n, size_t k, unsigned kind, int at_end)
     struct heed_panels b = heed_panels_packed(arena_place(&t.b, (n + 15) / 16 * 32 * k, at_end), k);
     b.foreseen = foreseen[kind % 5];
     b.far = kind % 5 == 4;
+    b.nearby = kind % 7 > 4;
+    b.foreseen = b.nearby ? HEED_NEARBY_ROWS : b.foreseen;
     const float *a = arena_place(&t.a, span(m, k, k + 1), at_end), *bias = arena_place(&t.extra, n, at_end);
     struct heed_epilogue e = {.kind = HEED_EPILOGUE_GATED,
                               .activation = (enum heed_activation_kind)(kind % 5),
