@@ -278,8 +278,8 @@ static void limit_block(const struct heed_context *context, const struct heed_pr
     }
 }
 
-/* Whether a Zen 5 brings b, which lies in the last cache, early enough for more than one tile below the other: as others
- * use that too, of no more than a quarter of it beside a and c, or of three eighths for two tiles. */
+/* Whether a Zen 5 brings b, which lies in the last cache, early enough for more than one tile below the other: as
+ * others use that too, of no more than a quarter of it beside a and c, or of three eighths for two tiles. */
 static bool comes_unasked(const struct heed_context *context, const struct heed_product *product, double bytes)
 {
     double others = (double)product->m * ((double)product->k + (double)product->n) * sizeof(float);
