@@ -32,7 +32,7 @@ typedef __m512 vf;
 #define GEMM_LAST_ROWS 2
 #define GEMM_LAST_TILE 20
 #define GEMM_BY_LANE 0
-#define GEMM_TILES(X) X(1, 8) X(2, 8) X(3, 8) X(4, 6) X(5, 4) X(6, 4) X(7, 3) X(8, 3) X(9, 3)
+#define GEMM_TILES(X) X(1, 8) X(2, 8) X(3, 8) X(4, 6) X(5, 4) X(6, 4) X(7, 4) X(8, 3) X(9, 3)
 
 HEED_INLINE __mmask16 vf_mask_n(size_t n)
 {
