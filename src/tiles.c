@@ -296,7 +296,7 @@ static void foresee_nearby(const struct heed_context *context, struct heed_produ
     struct heed_panels *b = &product->b;
     b->near |= comes_unasked(context, product, bytes);
     b->nearby = !b->near && product->m <= HEED_NEARBY_ROWS;
-    b->foreseen = b->nearby ? HEED_NEARBY_ROWS : HEED_FORESEEN_CACHED_ROWS;
+    b->foreseen = b->nearby ? HEED_NEARBY_ROWS : HEED_FORESEEN_TALLEST;
 }
 
 /* Weights of more than a third of what is taken for cached come from it in part where others use it too; then three
