@@ -49,7 +49,7 @@
 #define HEED_FORESEEN_CACHED_ROWS 3
 #define HEED_FORESEEN_TALLEST 9
 
-/* The most rows, two tiles, that may ask for lines of a packed b nearby. */
+/* The most rows, two tiles, that ask for lines of packed weights nearby. */
 #define HEED_NEARBY_ROWS 18
 
 /* Floats of a sliver up to which one tile alone asks for the next: it reads as fast as memory gives, and of larger
@@ -73,7 +73,7 @@ struct heed_panels {
     bool far;        /* a hint: what is foreseen comes from memory, which tiles that gain by it then ask */
     size_t across;   /* a hint, in place and far: not rows to come are asked for, but so many floats ahead in each row,
                       * and at its end in the rows below the last */
-    bool nearby;     /* a hint, packed: what is foreseen is asked for in L1 instead, wherever it comes from */
+    bool nearby;     /* a hint: what is foreseen is asked for in L1 instead, wherever it comes from */
     bool uncopied;   /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
     bool wide; /* a hint, in place: two units multiply and add the widest vectors, and L1 keeps twelve lines of a set
                 * or more */

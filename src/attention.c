@@ -51,6 +51,11 @@ _Static_assert(TASK_ROWS >= HEED_ATTENTION_ROWS, "rows of heads beside each othe
 #define ASKING_KEYS 1024
 #define ASKING_FLOATS 12288
 
+/* Rows from which on keys and values are asked for nearby if they lie in the last cache, and up to which values are if
+ * they come from memory. */
+#define NEARBY_CACHED_ROWS 3
+#define NEARBY_FAR_ROWS 32
+
 /* Heads for each worker from which on it does not matter that some get one more. */
 #define FULL_SHARES 8
 
@@ -726,6 +731,27 @@ static bool asks_for_values(const struct attention *a, size_t rows)
            a->args.value_dim <= a->context->kernels->tile_cols[rows - 1];
 }
 
+/* What a Zen 5 asks for nearby of a cache: keys and values for few rows, one or two of them where not all lies in the
+ * last cache; and values in memory for more. Those of other keys than a cache's are copied just before they are used,
+ * or read as they lie. */
+static void ask_nearby(const struct attention *a, struct heed_attention_task *task, size_t rows, double bytes)
+{
+    bool cached = bytes < (double)a->context->in_order, far = heed_from_memory(a->context, bytes);
+    if (!heed_asks_nearby(a->context) || !a->args.cache || bytes <= L2_SHARE * (double)a->context->l2 ||
+        (cached && rows < NEARBY_CACHED_ROWS))
+        return;
+    if (rows <= HEED_FORESEEN_TALLEST) {
+        task->k.nearby = true;
+        task->k.far = false;
+        task->k.foreseen = HEED_FORESEEN_TALLEST;
+    }
+    if (rows <= HEED_FORESEEN_TALLEST || (far && rows <= NEARBY_FAR_ROWS)) {
+        task->v.nearby = true;
+        task->v.far = false;
+        task->v.foreseen = NEARBY_FAR_ROWS;
+    }
+}
+
 /* Keys and values come from the same place, but keys of some blocks go together. */
 static void foresee(const struct attention *a, struct heed_attention_task *task)
 {
@@ -748,6 +774,7 @@ static void foresee(const struct attention *a, struct heed_attention_task *task)
         v->far = false;
         v->foreseen = 0;
     }
+    ask_nearby(a, task, rows, bytes);
 }
 
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)

@@ -935,6 +935,9 @@ static void check_attention(const struct attention_case *c)
         set_attention_pages(&task, c, at_end);
     task.k.foreseen = task.v.foreseen = c->scale != 0.0f ? HEED_FORESEEN_TALLEST : foreseen[c->options % 5];
     task.k.far = task.v.far = c->options % 5 == 4;
+    task.k.nearby = task.v.nearby = c->options % 11 > 6;
+    if (task.k.nearby)
+        task.k.foreseen = task.v.foreseen = HEED_ATTENTION_ROWS;
     task.diagonal = (c->options & 3) == 1 ? 0 : (c->options & 3) == 2 ? (ptrdiff_t)c->keys - (ptrdiff_t)c->rows : -2;
     for (size_t i = 0; i < sizeof boolean; i++)
         boolean[i] = random_below(4) != 0;
