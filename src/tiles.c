@@ -279,13 +279,13 @@ static void limit_block(const struct heed_context *context, const struct heed_pr
 }
 
 /* Whether a Zen 5 brings b, which lies in the last cache, early enough for more than one tile below the other: as
- * others use that too, of no more than a quarter of it beside a and c, or of three eighths for two tiles. */
+ * others use that too, of a good quarter of it beside half of a and c, or of three eighths for two tiles. */
 static bool comes_unasked(const struct heed_context *context, const struct heed_product *product, double bytes)
 {
     double others = (double)product->m * ((double)product->k + (double)product->n) * sizeof(float);
     if (product->m <= HEED_FORESEEN_TALLEST)
         return false;
-    return 2.0 * (bytes + others) <= (double)context->in_order ||
+    return 16.0 * bytes + 8.0 * others <= 9.0 * (double)context->in_order ||
            (product->m <= HEED_NEARBY_ROWS && 4.0 * bytes <= 3.0 * (double)context->in_order);
 }
 
