@@ -733,12 +733,15 @@ static bool asks_for_values(const struct attention *a, size_t rows)
 
 /* What a Zen 5 asks for nearby of a cache: keys and values for few rows, one or two of them where not all lies in the
  * last cache; and values in memory for more. Those of other keys than a cache's are copied just before they are used,
- * or read as they lie. */
+ * or read as they lie, as on a CPU of any order for one query. */
 static void ask_nearby(const struct attention *a, struct heed_attention_task *task, size_t rows, double bytes)
 {
     bool cached = bytes < (double)a->context->in_order, far = heed_from_memory(a->context, bytes);
-    if (!heed_asks_nearby(a->context) || !a->args.cache || bytes <= L2_SHARE * (double)a->context->l2 ||
-        (cached && rows < NEARBY_CACHED_ROWS))
+    if (rows == 1 && a->keys_in_place && far) {
+        task->v.far = false;
+        task->v.foreseen = 0;
+    }
+    if (!a->args.cache || bytes <= L2_SHARE * (double)a->context->l2 || (cached && rows < NEARBY_CACHED_ROWS))
         return;
     if (rows <= HEED_FORESEEN_TALLEST) {
         task->k.nearby = true;
@@ -770,11 +773,8 @@ static void foresee(const struct attention *a, struct heed_attention_task *task)
         v->far = k->far;
     if (asks && asks_for_values(a, rows))
         v->foreseen = HEED_FORESEEN_ROWS;
-    if (rows == 1 && a->keys_in_place && v->far && heed_asks_nearby(a->context)) {
-        v->far = false;
-        v->foreseen = 0;
-    }
-    ask_nearby(a, task, rows, bytes);
+    if (heed_asks_nearby(a->context))
+        ask_nearby(a, task, rows, bytes);
 }
 
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)

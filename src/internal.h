@@ -87,7 +87,7 @@ static inline bool heed_has_wide_tiles(const struct heed_context *context)
     return context->kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1] >= HEED_CACHED_COLS;
 }
 
-/* Whether lines that few rows read are best asked for in L1, shortly before: Zen 5 brings no more than half as much as
+/* Whether lines that few rows read are best asked for in L1, shortly before: Zen 5 brings little more than half of what
  * the last cache can give by requests of L2. Narrower tiles, of AVX2, took 1.05 to 1.25 times as long. */
 static inline bool heed_asks_nearby(const struct heed_context *context)
 {

@@ -123,16 +123,19 @@ for suite in attention decode; do
 done
 run linear 96x256x256 --in-turn --threads 1,4 --impl heed
 # A busy machine may slow all of the few milliseconds that one of the two is measured for.
-four_in_turn_are_faster() {
-    for attempt in 1 2 3; do
-        awk -F, 'NR > 1 { seconds[$4] = $6 } END { exit !(seconds[4] > 0 && seconds[4] < 0.6 * seconds[1]) }' "$csv" &&
-            return
-        echo "# attempt $attempt: no" >&2
-        "$bench" linear --shape 96x256x256 --in-turn --threads 1,4 --impl heed --seconds 0.05 --csv "$csv" >"$out" 2>"$err" </dev/null
-    done
-    return 1
+four_are_faster() {
+    awk -F, 'NR > 1 { seconds[$4] = $6 } END { exit !(seconds[4] > 0 && seconds[4] < 0.6 * seconds[1]) }' "$csv"
 }
-expect "four threads in turn would be faster than one" four_in_turn_are_faster
+four_are_faster_at_last() {
+    for again in 1 2; do
+        four_are_faster && return
+        echo "# measured again: $again" >&2
+        "$bench" linear --shape 96x256x256 --in-turn --threads 1,4 --impl heed --seconds 0.05 --csv "$csv" \
+            >"$out" 2>"$err" </dev/null
+    done
+    four_are_faster
+}
+expect "four threads in turn would be faster than one" four_are_faster_at_last
 run attention 2x4/2x9x9x16+causal --in-turn --threads 3
 expect "in turn, heed and its unfused form are alone" has_rows 2
 for loop in heads rows keys; do
