@@ -233,6 +233,7 @@ struct heed_norm_task {
     size_t write_ahead;    /* as in softmax; 0 where the CPU foresees what is read and written; or HEED_PAST_CACHES */
     bool in_order;         /* as in softmax */
     size_t far;            /* as in softmax, of x and y; there is no residual then */
+    bool zen_5;            /* a hint: which rows go together is as Zen 5's first cache, of 48 KiB, wants it */
 };
 
 /* The heads of one token. */

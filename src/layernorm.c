@@ -73,6 +73,7 @@ static void run_norm(const struct heed_context *context, struct norm n)
     bool in_place = n.task.x == n.task.y || n.task.sum == n.task.y || (n.task.residual && !n.task.sum);
     n.task.write_ahead = heed_write_far(context, rows, cols, in_place);
     n.task.in_order = heed_rows_in_order(context, rows, cols);
+    n.task.zen_5 = context->zen_5;
     if (asks_far(&n.task) && !context->zen_5)
         n.task.far = heed_far_ahead(context, rows, cols, heed_times(FAR_PER_L2, context->l2));
     if (rows > 0 && cols > 0)
@@ -109,7 +110,7 @@ heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols
         return status;
     const struct norm n = {c->kernels->layernorm,
                            {rows, cols, x, ldx, o.residual, o.ld_residual, o.sum, o.ld_sum, o.scale, o.shift, o.eps, y,
-                            ldy, o.mean, o.inverse_deviation, 0, false, 0}};
+                            ldy, o.mean, o.inverse_deviation, 0, false, 0, false}};
     return check_and_run(c, n);
 }
 
@@ -127,7 +128,7 @@ heed_status heed_rmsnorm(const heed_context *context, size_t rows, size_t cols, 
         return status;
     const struct norm n = {c->kernels->rmsnorm,
                            {rows, cols, x, ldx, o.residual, o.ld_residual, o.sum, o.ld_sum, o.scale, NULL, o.eps, y,
-                            ldy, NULL, o.inverse_rms, 0, false, 0}};
+                            ldy, NULL, o.inverse_rms, 0, false, 0, false}};
     return check_and_run(c, n);
 }
 

@@ -554,6 +554,11 @@ static void run_softmax_parts(const struct heed_kernels *kernels, const struct r
         softmax_in_parts(kernels, &task, row);
 }
 
+static bool is_wide(const struct row_case *r)
+{
+    return (r->rows / 4 + r->cols / 16) % 2 > 0;
+}
+
 /* The options and ways to walk in turn; where there is a residual, its sum goes to its own place or nowhere, and mean
  * and inverse into the last two columns where there are so many. */
 static struct heed_norm_task norm_task(const struct row_case *r, const float *src, float *dst, size_t ld)
@@ -564,6 +569,7 @@ static struct heed_norm_task norm_task(const struct row_case *r, const float *sr
     task.write_ahead = r->cols % 3 == 0 ? 256 : r->rows % 2 ? HEED_PAST_CACHES : 0;
     task.in_order = r->cols % 3 == 1;
     task.far = (r->cols / 3 + r->rows) % 2 ? 100 : 0;
+    task.zen_5 = is_wide(r);
     if (options & 1)
         task.scale = arena_place(&t.extra, r->cols, r->at_end);
     if (options & 2)
@@ -617,19 +623,20 @@ static void run_norm_outputs(const struct heed_kernels *kernels, const struct ro
 static void run_l2_normalize(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                              size_t ld)
 {
-    const struct heed_norm_task task = {
-        .rows = r->rows, .cols = r->cols, .x = src, .ldx = ld, .eps = r->cols % 4 ? 1e-12f : 3.0f, .y = dst, .ldy = ld};
+    const struct heed_norm_task task = {.rows = r->rows,
+                                        .cols = r->cols,
+                                        .x = src,
+                                        .ldx = ld,
+                                        .eps = r->cols % 4 ? 1e-12f : 3.0f,
+                                        .y = dst,
+                                        .ldy = ld,
+                                        .zen_5 = is_wide(r)};
     kernels->l2_normalize(&task);
 }
 
 static size_t ahead_of(const struct row_case *r)
 {
     return (r->rows + r->cols) % 2 ? HEED_PAST_CACHES : 256;
-}
-
-static bool is_wide(const struct row_case *r)
-{
-    return (r->rows + r->cols / 16) % 2 > 0;
 }
 
 static void run_relu(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
@@ -789,9 +796,10 @@ static const struct {
 
 static void sweep_row_kernel(size_t index)
 {
-    /* 2060, 3572 and 3588: LayerNorm with scale and shift, neither in order nor with a residual */
-    static const size_t edges[] = {255,  256,  257,  511,  513,  768,  769,  1000, 1535, 1536, 1537, 2060,
-                                   3072, 3073, 3572, 3588, 4095, 4096, 4097, 8191, 8192, 8193, 9000};
+    /* 2060, 2076, 2559, 2564, 3572 and 3588: norms neither in order nor with a residual, all but 2559 LayerNorm with
+     * scale and shift; 2060 to 2564 but for 2076 as on Zen 5 */
+    static const size_t edges[] = {255,  256,  257,  511,  513,  768,  769,  1000, 1535, 1536, 1537, 2060, 2076,
+                                   2559, 2564, 3072, 3073, 3572, 3588, 4095, 4096, 4097, 8191, 8192, 8193, 9000};
     static const size_t batched[] = {1, 2, 15, 16, 32, 47, 50, 65, 100, 128, 192};
     for (size_t cols = 1; cols <= sweep_end(); cols++) {
         for (size_t rows = 0; rows <= ROWS_AT_MOST; rows++)
