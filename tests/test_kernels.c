@@ -438,6 +438,11 @@ static void check_rows(const struct row_case *r, const char *what,
     compare(n, got, what, r->rows, r->cols, r->align);
 }
 
+static bool is_wide(const struct row_case *r)
+{
+    return (r->rows / 4 + r->cols / 16) % 2 > 0;
+}
+
 /* The ways to walk rows in turn. */
 static struct heed_softmax_task softmax_task(const struct row_case *r, const float *src, float *dst, size_t ld)
 {
@@ -451,6 +456,7 @@ static struct heed_softmax_task softmax_task(const struct row_case *r, const flo
                                       .write_ahead = write_ahead[r->in_place ? 0 : (r->rows + r->cols / 2) % 3],
                                       .in_order = (r->rows + r->cols / 16) % 2 > 0,
                                       .far = (r->rows + r->cols / 4) % 2 > 0 ? 100 : 0,
+                                      .zen_5 = is_wide(r),
                                       .scale = 1.0f};
 }
 
@@ -552,11 +558,6 @@ static void run_softmax_parts(const struct heed_kernels *kernels, const struct r
         kernels->softmax(&task);
     for (size_t row = 0; dst != t.want && row < r->rows && r->cols > 0; row++)
         softmax_in_parts(kernels, &task, row);
-}
-
-static bool is_wide(const struct row_case *r)
-{
-    return (r->rows / 4 + r->cols / 16) % 2 > 0;
 }
 
 /* The options and ways to walk in turn; where there is a residual, its sum goes to its own place or nowhere, and mean
