@@ -75,8 +75,9 @@ struct heed_panels {
                       * and at its end in the rows below the last */
     bool nearby;     /* a hint: what is foreseen is asked for in L1 instead, wherever it comes from */
     bool uncopied;   /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
-    bool wide; /* a hint, in place: two units multiply and add the widest vectors, and L1 keeps twelve lines of a set
-                * or more */
+    bool wide;    /* a hint, in place: two units multiply and add the widest vectors, and L1 keeps twelve lines of a set
+                   * or more */
+    size_t ahead; /* a hint, nearby and in place: so many floats from what is read; 0: some rows */
 };
 
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
@@ -95,13 +96,14 @@ static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const u
 
 static inline struct heed_panels heed_panels_packed(const float *data, size_t k)
 {
-    struct heed_panels panels = {data, HEED_PANEL, HEED_PANEL * k, NULL, NULL, false, 0, false, 0, false, false, false};
+    struct heed_panels panels = {data,  HEED_PANEL, HEED_PANEL * k, NULL,  NULL,  false, 0,
+                                 false, 0,          false,          false, false, 0};
     return panels;
 }
 
 static inline struct heed_panels heed_panels_in_place(const float *data, size_t row)
 {
-    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, 0, false, 0, false, false, false};
+    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, 0, false, 0, false, false, false, 0};
     return panels;
 }
 
@@ -252,7 +254,9 @@ struct heed_rotary_task {
  *
  * gemm          c = epilogue(a b), m x n, chains over k in ascending order. Gated: b has two packed
  *               panels for each 16 columns of c, gate and up, and m x n is the size of c
- * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= 8; wide: as of b
+ * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= 8; wide: as of b;
+ *               ahead: how many floats from what is read of b is asked for in L1, in the order of memory where rows
+ *               have no gaps; 0: it is not
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded
  * transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       one heed_softmax_task
@@ -284,7 +288,7 @@ struct heed_rotary_task {
        const struct heed_epilogue *epilogue))                                                                          \
     X(void, gemm_few,                                                                                                  \
       (size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc,     \
-       bool wide))                                                                                                     \
+       bool wide, size_t ahead))                                                                                       \
     X(void, pack, (bool transposed, size_t n, size_t k, const float *b, size_t ldb, float *dst))                       \
     X(void, transpose, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))         \
     X(void, softmax, (const struct heed_softmax_task *task))                                                           \

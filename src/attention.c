@@ -731,28 +731,46 @@ static bool asks_for_values(const struct attention *a, size_t rows)
            a->args.value_dim <= a->context->kernels->tile_cols[rows - 1];
 }
 
-/* What a Zen 5 asks for nearby of a cache: keys and values for few rows, one or two of them where not all lies in the
- * last cache; and values in memory for more. Those of other keys than a cache's are copied just before they are used,
- * or read as they lie, as on a CPU of any order for one query. */
-static void ask_nearby(const struct attention *a, struct heed_attention_task *task, size_t rows, double bytes)
+static void ask_nearby_for_values(struct heed_panels *v)
+{
+    v->nearby = true;
+    v->far = false;
+    v->foreseen = NEARBY_FAR_ROWS;
+}
+
+/* What a Zen 5 asks for nearby of keys in place, and of values beside them of which the last cache holds a part at the
+ * most. Other keys than these and a cache's are copied just before they are used. */
+static void ask_nearby_in_place(const struct attention *a, struct heed_attention_task *task, double bytes)
+{
+    task->k.nearby = true;
+    if (bytes >= (double)a->context->in_order)
+        ask_nearby_for_values(&task->v);
+}
+
+/* What it asks for of a cache: keys and values for few rows, one or two of them where not all lies in the last cache;
+ * and values in memory for more. */
+static void ask_nearby_of_cache(const struct attention *a, struct heed_attention_task *task, size_t rows, double bytes)
 {
     bool cached = bytes < (double)a->context->in_order, far = heed_from_memory(a->context, bytes);
-    if (rows == 1 && a->keys_in_place && far) {
-        task->v.far = false;
-        task->v.foreseen = 0;
-    }
-    if (!a->args.cache || bytes <= L2_SHARE * (double)a->context->l2 || (cached && rows < NEARBY_CACHED_ROWS))
+    if (cached && rows < NEARBY_CACHED_ROWS)
         return;
     if (rows <= HEED_FORESEEN_TALLEST) {
         task->k.nearby = true;
         task->k.far = false;
         task->k.foreseen = HEED_FORESEEN_TALLEST;
     }
-    if (rows <= HEED_FORESEEN_TALLEST || (far && rows <= NEARBY_FAR_ROWS)) {
-        task->v.nearby = true;
-        task->v.far = false;
-        task->v.foreseen = NEARBY_FAR_ROWS;
-    }
+    if (rows <= HEED_FORESEEN_TALLEST || (far && rows <= NEARBY_FAR_ROWS))
+        ask_nearby_for_values(&task->v);
+}
+
+static void ask_nearby(const struct attention *a, struct heed_attention_task *task, size_t rows, double bytes)
+{
+    if (bytes <= L2_SHARE * (double)a->context->l2)
+        return;
+    if (a->keys_in_place)
+        ask_nearby_in_place(a, task, bytes);
+    else if (a->args.cache)
+        ask_nearby_of_cache(a, task, rows, bytes);
 }
 
 /* Keys and values come from the same place, but keys of some blocks go together. */
