@@ -135,8 +135,19 @@ static bool append_shape(struct options *o, struct shape shape)
 }
 
 /* What it means depends on the suite, which may come later. */
+/* What is named twice is measured once. */
+static bool is_among(size_t n, const char *const *names, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
 static bool add_shape_text(struct options *o, const char *text)
 {
+    if (is_among(o->n_texts, o->shape_texts, text))
+        return true;
     const char **texts = memory_grow(o->shape_texts, &o->text_capacity, o->n_texts + 1, sizeof *texts);
     if (!texts)
         return false;
@@ -164,6 +175,9 @@ static bool add_threads(struct options *o, const char *option, const char *text)
     unsigned long long count;
     if (!parse_count(text, text + strlen(text), THREADS_MAX, &count) || count == 0)
         return bad(option, text, "expected numbers from 1 to 4096");
+    for (size_t i = 0; i < o->n_threads; i++)
+        if (o->threads[i] == count)
+            return true;
     size_t *threads = memory_grow(o->threads, &o->thread_capacity, o->n_threads + 1, sizeof *threads);
     if (!threads)
         return false;
@@ -174,6 +188,8 @@ static bool add_threads(struct options *o, const char *option, const char *text)
 
 static bool append_isa(struct options *o, const char *name)
 {
+    if (is_among(o->n_isas, o->isas, name))
+        return true;
     const char **isas = memory_grow(o->isas, &o->isa_capacity, o->n_isas + 1, sizeof *isas);
     if (!isas)
         return false;
@@ -432,7 +448,11 @@ static bool choose_suite(struct options *o, int argc, char **argv)
 /* Threads that run, or whose tasks take turns. */
 static bool check_threads(const struct options *o)
 {
-    if (o->plan.in_turn && (o->plan.suite->kind == SUITE_PEAK || o->plan.impls & ~IMPL_OWN)) {
+    if (o->plan.in_turn && o->plan.suite->kind == SUITE_PEAK) {
+        diag_print("peak does not take --in-turn");
+        return false;
+    }
+    if (o->plan.in_turn && o->plan.impls & ~IMPL_OWN) {
         diag_print("--in-turn is for heed and unfused alone");
         return false;
     }
@@ -471,8 +491,9 @@ static bool check_together(const struct options *o)
 static int parse(struct options *o, int argc, char **argv)
 {
     int option;
-    while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
         switch (option) {
+        case 'h':
         case OPTION_HELP:
             fputs(help, stdout);
             return EXIT_DONE;

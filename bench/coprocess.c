@@ -89,7 +89,7 @@ void coprocess_end(struct coprocess *process)
     if (process->from)
         fclose(process->from);
     if (process->id > 0)
-        while (waitpid((pid_t)process->id, NULL, 0) < 0 && errno == EINTR)
-            continue;
+        while (waitpid((pid_t)process->id, NULL, 0) < 0 && errno == EINTR) {
+        }
     *process = (struct coprocess){0};
 }

@@ -177,7 +177,7 @@ static onednn_handle append_function(int function, float alpha)
 /* ---- products ------------------------------------------------------------------------------- */
 
 struct layer {
-    onednn_handle src, weights, chosen, bias, dst; /* descriptions; chosen belongs to pd */
+    onednn_handle src, weights, bias, dst; /* descriptions */
     onednn_handle attributes;
 };
 

@@ -261,7 +261,8 @@ typedef struct heed_linear_options {
 /* y = activation(x w + bias) + residual; x is [m][in], y is [m][out]. options NULL: just x w.
  * Gated weights: y = activation(x gate + bias) * (x up + up_bias) + residual (Shazeer, arXiv:2002.05202).
  * up_bias with others is HEED_ERR_VALUE.
- * Chains as in heed_matmul. y overlaps no input but residual. It needs no workspace.
+ * Chains, and what NaN and infinity give up to the activation, as in heed_matmul. y overlaps no input but residual. It
+ * needs no workspace.
  * Bound, before the activation: g(in + 2) (|x||w| + |bias|). in = 0 gives activation(bias). */
 HEED_API heed_status heed_linear(const heed_context *context, size_t m, const float *x, size_t ldx,
                                  const heed_weights *weights, const heed_linear_options *options, float *y, size_t ldy);
@@ -431,7 +432,7 @@ typedef struct heed_embedding_table {
 /* dst[t] = sum over the 1 to 8 tables (else HEED_ERR_VALUE), in order, of the row that token t selects. n is the number
  * of tokens. Learned positions are a table with ids NULL; positions then count from each offsets[s] (sequences + 1
  * entries, from 0 to offsets[sequences] = n, else HEED_ERR_SHAPE; NULL: one sequence). An id or position outside its
- * table is HEED_ERR_INDEX.
+ * table is HEED_ERR_INDEX. NaN and infinity add up as numbers do. dst overlaps no table.
  * Bound: g(n_tables - 1) times the sum of the magnitudes. */
 HEED_API heed_status heed_embed(const heed_context *context, size_t n, size_t cols, size_t n_tables,
                                 const heed_embedding_table *tables, size_t sequences, const size_t *offsets, float *dst,
@@ -567,8 +568,9 @@ typedef struct heed_ffn_weights {
 
 /* With gated weights in up: y = (activation(x gate + gate_bias) * (x up + up_bias)) down + down_bias.
  * y = activation(x up + up_bias) down + down_bias, + residual if not NULL. x is [m][d_in], residual and y are
- * [m][d_out]; y may be x or residual. HEED_ERR_VALUE if down is gated, or if there is a gate_bias and up is not. Bits
- * and bounds as two heed_linear calls. Workspace: m * d_ff floats, rounded up to 64 bytes, and 64 more. */
+ * [m][d_out]; y may be x or residual. HEED_ERR_VALUE if down is gated, or if there is a gate_bias and up is not. Bits,
+ * bounds and what NaN and infinity give as two heed_linear calls. Workspace: m * d_ff floats, rounded up to 64 bytes,
+ * and 64 more. */
 HEED_API heed_status heed_ffn(const heed_context *context, const heed_ffn_weights *weights, size_t m, const float *x,
                               size_t ldx, const float *residual, size_t ld_residual, float *y, size_t ldy,
                               const heed_workspace *workspace);
@@ -718,9 +720,10 @@ HEED_API heed_status heed_kv_cache_create(const heed_kv_cache_options *options, 
 HEED_API heed_status heed_kv_cache_set_pages(heed_kv_cache *cache, size_t sequence, size_t first, size_t n,
                                              const int32_t *pages);
 
-/* Appends n keys and values, [n_kv_heads][n] rows each; batch_stride is not used. HEED_ERR_SHAPE where capacity
- * does not suffice, HEED_ERR_INDEX where a page is missing. In a page that sequences share the keys change for
- * all of them, and later keys of the same group of 16 are lost: share pages that are full. */
+/* Appends n keys and values, [n_kv_heads][n] rows each, whatever numbers they hold, from outside the cache;
+ * batch_stride is not used. HEED_ERR_SHAPE where capacity does not suffice, HEED_ERR_INDEX where a page is missing. In
+ * a page that sequences share the keys change for all of them, and later keys of the same group of 16 are lost: share
+ * pages that are full. */
 HEED_API heed_status heed_kv_cache_append(const heed_context *context, heed_kv_cache *cache, size_t sequence, size_t n,
                                           const heed_heads *k, const heed_heads *v);
 

@@ -1,13 +1,23 @@
 # SPDX-License-Identifier: MIT
 
+# HEED_PROBE_STRICTLY: what makes errors of clang's warnings about flags that it does not know. The user's own flags may
+# be such, as those for the linker are to a compiler that only compiles.
+AC_DEFUN([HEED_PROBE_STRICTLY],
+[heed_save_CFLAGS=$CFLAGS
+heed_strictly=
+for heed_flag in -Werror -Werror=ignored-optimization-argument; do
+  CFLAGS="$heed_save_CFLAGS $heed_flag"
+  AC_COMPILE_IFELSE([AC_LANG_SOURCE([int heed_probe;])], [heed_strictly=$heed_flag; break])
+done
+CFLAGS=$heed_save_CFLAGS])
+
 # HEED_APPEND_FLAGS(VARIABLE, FLAGS): appends the flags that the compiler takes.
 AC_DEFUN([HEED_APPEND_FLAGS],
-[for heed_flag in $2; do
+[AC_REQUIRE([HEED_PROBE_STRICTLY])
+for heed_flag in $2; do
   AC_MSG_CHECKING([whether $CC takes $heed_flag])
   heed_save_CFLAGS=$CFLAGS
-  # clang only warns about what it does not know.
-  CFLAGS="$CFLAGS $$1 $heed_flag"
-  AS_CASE([$heed_flag], [-Werror], [], [CFLAGS="$CFLAGS -Werror"])
+  CFLAGS="$CFLAGS $$1 $heed_flag $heed_strictly"
   AC_COMPILE_IFELSE([AC_LANG_SOURCE([int heed_probe(void); int heed_probe(void) { return 0; }])],
     [AC_MSG_RESULT([yes])
      AS_VAR_APPEND([$1], [" $heed_flag"])],

@@ -868,7 +868,7 @@ static bool wants_tall_tiles(const struct attention *a, size_t keys)
 }
 
 /* What task (unit of heads, tile) of all tiles is about: rows from `row` on of one head of one sequence, or the heads
- * of its group for one query. */
+ * of its group, or those beside it, for few queries. */
 struct place {
     size_t b, h, row, rows;
 };

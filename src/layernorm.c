@@ -109,8 +109,21 @@ heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols
     if (status != HEED_OK)
         return status;
     const struct norm n = {c->kernels->layernorm,
-                           {rows, cols, x, ldx, o.residual, o.ld_residual, o.sum, o.ld_sum, o.scale, o.shift, o.eps, y,
-                            ldy, o.mean, o.inverse_deviation, 0, false, 0, false}};
+                           {.rows = rows,
+                            .cols = cols,
+                            .x = x,
+                            .ldx = ldx,
+                            .residual = o.residual,
+                            .ld_residual = o.ld_residual,
+                            .sum = o.sum,
+                            .ld_sum = o.ld_sum,
+                            .scale = o.scale,
+                            .shift = o.shift,
+                            .eps = o.eps,
+                            .y = y,
+                            .ldy = ldy,
+                            .mean = o.mean,
+                            .inverse = o.inverse_deviation}};
     return check_and_run(c, n);
 }
 
@@ -127,8 +140,19 @@ heed_status heed_rmsnorm(const heed_context *context, size_t rows, size_t cols, 
     if (status != HEED_OK)
         return status;
     const struct norm n = {c->kernels->rmsnorm,
-                           {rows, cols, x, ldx, o.residual, o.ld_residual, o.sum, o.ld_sum, o.scale, NULL, o.eps, y,
-                            ldy, NULL, o.inverse_rms, 0, false, 0, false}};
+                           {.rows = rows,
+                            .cols = cols,
+                            .x = x,
+                            .ldx = ldx,
+                            .residual = o.residual,
+                            .ld_residual = o.ld_residual,
+                            .sum = o.sum,
+                            .ld_sum = o.ld_sum,
+                            .scale = o.scale,
+                            .eps = o.eps,
+                            .y = y,
+                            .ldy = ldy,
+                            .inverse = o.inverse_rms}};
     return check_and_run(c, n);
 }
 

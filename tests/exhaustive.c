@@ -290,13 +290,18 @@ static void scan(const struct function *f)
         report(f, t, &verdicts[t]);
 }
 
+static bool read_step(const char *text)
+{
+    char *end;
+    step = strtoull(text, &end, 10);
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && step > 0 && step <= UINT32_MAX;
+}
+
 /* usage: exhaustive [STEP]; without STEP a sample that make check has time for */
 int main(int argc, char **argv)
 {
     step = quick() ? 65537 : 1021;
-    if (argc > 1)
-        step = strtoull(argv[1], NULL, 10);
-    if (step == 0) {
+    if (argc > 1 && !read_step(argv[1])) {
         printf("Bail out! STEP is a positive number\n");
         return 99;
     }

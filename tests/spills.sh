@@ -3,6 +3,10 @@
 # spills.sh OBJECT FUNCTION...: fails if an innermost loop of a micro-kernel moves a vector to or from the stack, which
 # a compiler does that takes its sums for more than there are registers. Needs objdump, and code for x86.
 set -eu
+if [ $# -lt 2 ]; then
+    echo 'usage: spills.sh OBJECT FUNCTION...' >&2
+    exit 2
+fi
 object=$1
 shift
 for function; do

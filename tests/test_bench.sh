@@ -103,6 +103,8 @@ done
 run linear 3x5x7 --threads 1 --impl heed --isa all
 expect "--impl leaves out the others" only_impl heed
 run gemv 1x48x32 --threads 1
+run matmul 8x8x8 --shape 8x8x8 --threads 1,1 --isa scalar,scalar --impl heed
+expect "what is named twice is measured once" test "$(wc -l <"$csv")" -eq 2
 for function in softmax log-softmax layernorm rmsnorm relu gelu-erf gelu-tanh silu swiglu add-layernorm add-rmsnorm; do
     run rows $function:3x21 --threads 1
 done
@@ -232,6 +234,10 @@ expect "summary --unfused fails" test "$status" -eq 1
 expect "summary --unfused lists what is below" grep -q 'fused: 0.909 times unfused at 8x8x8  below target' "$out"
 summarize --nonsense
 expect "summary with a wrong option" one_line 2 'no such option'
+summarize --worst 1.5
+expect "summary with a part of a shape" one_line 2 'worst 1.5: expected a count'
+summarize --
+expect "summary after --" test "$status" -eq 0
 summarize --shape '('
 expect "summary with a wrong pattern" one_line 2 'no extended regular expression'
 summarize --shape typo
@@ -243,6 +249,13 @@ cp "$work/made.csv" "$work/whole.csv"
 echo 'linear,8x8x9,avx2,1,heed,1e-6,1,GFLOP/s,fma,0' >>"$work/made.csv"
 summarize
 expect "summary of a share of 0" one_line 1 'made.csv: line 6: is no row'
+for row in ',,,,heed,,,,,5' '../x,8x8x8,avx2,1,heed,1e-6,1,GFLOP/s,fma,5' 'linear,8x8x8,av x2,1,heed,1e-6,1,GFLOP/s,fma,5' \
+    'linear,8x8x8,avx2,1,heed,1e-6,1,GFLOP/s,fma,1.2.3' 'linear,8x8x8,avx2,1,heed,1e-6,1,GFLOP/s,fma,1e999'; do
+    cp "$work/whole.csv" "$work/made.csv"
+    echo "$row" >>"$work/made.csv"
+    summarize
+    expect "summary of $row" one_line 1 'made.csv: line 6: is no row'
+done
 cp "$work/whole.csv" "$work/made.csv"
 sh "$bench_source/summary" "$work/made.csv" 2>"$err" >&-
 status=$?
@@ -340,6 +353,11 @@ expect "plot draws rows without the function" test "$(drawn p-rows-relu-avx2-1.s
 cp "$work/made.csv" "$work/plots/x.csv"
 plot "$work/plots/x.csv"
 expect "plot calls pictures after the file" test -s "$work/plots/x-linear-sse2-1.svg"
+mkdir "$work/plots/d-peak-avx2-1.svg"
+plot "$work/plots/x.csv" "$work/plots/d"
+expect "plot where a directory has the name" one_line 1 'd-peak-avx2-1.svg: cannot be written'
+plot --nonsense
+expect "plot with a wrong option" one_line 2 'no such option'
 echo "$columns" >"$work/made.csv"
 plot "$work/made.csv"
 expect "plot of nothing" one_line 1 'made.csv: has no rows'
@@ -442,7 +460,7 @@ refuse 'expected one of openblas' matmul --library heed=x
 refuse 'expected NAME=PATH' matmul --library onednn
 refuse 'expected NAME=PATH' matmul --library onednn=
 refuse 'for heed and unfused alone' matmul --in-turn --impl onednn
-refuse 'for heed and unfused alone' peak --in-turn
+refuse 'peak does not take --in-turn' peak --in-turn
 refuse 'expected a number' matmul --seconds 0
 refuse 'expected a number' matmul --seconds nan
 refuse 'expected a number' matmul --seconds 1000001

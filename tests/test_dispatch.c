@@ -139,6 +139,15 @@ static void test_zen_5(void)
     end();
 }
 
+static void test_version(void)
+{
+    char version[64];
+    begin("the header's version is the library's");
+    snprintf(version, sizeof version, "%d.%d.%d", HEED_VERSION_MAJOR, HEED_VERSION_MINOR, HEED_VERSION_PATCH);
+    CHECK(strcmp(heed_version(), version) == 0);
+    end();
+}
+
 /* ---- levels ---- */
 
 static void test_levels(void)
@@ -370,6 +379,7 @@ int main(int argc, char **argv)
         unsetenv("HEED_ISA");
         execv(argv[0], argv);
     }
+    test_version();
     test_detection();
     test_this_cpu();
     test_memory_order();

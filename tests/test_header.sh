@@ -37,8 +37,10 @@ compile() {
 compile "heed.h as C99" ${CC:-cc} -std=c99 -Wpedantic "$work/header.c"
 # shellcheck disable=SC2086
 compile "heed.h as C11" ${CC:-cc} -std=c11 -Wpedantic "$work/header.c"
-if command -v "${CXX:-c++}" >/dev/null 2>&1; then
-    compile "heed.h as C++" "${CXX:-c++}" "$work/header.cc"
+# shellcheck disable=SC2086
+set -- ${CXX:-c++}
+if command -v "$1" >/dev/null 2>&1; then
+    compile "heed.h as C++" "$@" -Wpedantic "$work/header.cc"
 else
     count=$((count + 1))
     echo "ok $count - heed.h as C++ # SKIP no C++ compiler"

@@ -168,10 +168,14 @@ static bool show(const struct example *example, bool utf8)
     return false;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     bool utf8 = terminal_has_utf8(), passed = true;
     diag_set_program("heed-examples");
+    if (argc > 1) {
+        diag_print("%s: takes no argument; usage: heed-examples", argv[1]);
+        return 2;
+    }
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
         passed = show(&examples[i], utf8) && passed;
     if (fflush(stdout) != 0 || ferror(stdout)) {

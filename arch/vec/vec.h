@@ -40,9 +40,9 @@
  *                   VF_LEN is 8 or 16
  *                   vf_transpose(v): VF_LEN vectors as a square matrix. vf_load_across(p, ld, v): lane i of v[s]
  *                   is p[i ld + s], s < VF_STEPS, which divides VF_LEN; vf_load_few_across the same of VF_FEW_STEPS,
- *                   where these are fewer. vf_store_across(v, n, p, ld): p[i ld + j] is
- * lane i of v[j], j < n <= 4; v may change. vf_unzip(a, b, &even, &odd): the elements of a and b at even and odd
- * places; vf_zip undoes it
+ *                   where these are fewer. vf_store_across(v, n, p, ld): p[i ld + j] is lane i of v[j], j < n <= 4;
+ *                   v may change. vf_unzip(a, b, &even, &odd): the elements of a and b at even and odd places;
+ *                   vf_zip undoes it
  */
 #ifndef HEED_VEC_H
 #define HEED_VEC_H

@@ -5,6 +5,17 @@
 # that it has none is a failure.  usage: check-reference.sh [BUILD_DIR]
 set -u
 
+case ${1-} in
+-h | --help)
+    sed -n 's/^# //; 3,5p' "$0"
+    exit 0
+    ;;
+-*)
+    echo "check-reference.sh: $1: no such option; see --help" >&2
+    exit 2
+    ;;
+esac
+
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 source=$(cd "$here/../.." && pwd) || exit 1
 build=$(cd "${1:-.}" && pwd) || exit 1
