@@ -752,22 +752,23 @@ static void test_unmapped_keys(const struct heed_kernels *table)
 {
     seed(92);
     begin("%s attention does not touch unmapped keys that an argument masks, %zu dimensions", table->name, at.dim);
-    for (size_t keys = 40; keys <= 600; keys += quick() ? 280 : 70)
+    for (size_t keys = 60; keys <= 620; keys += quick() ? 280 : 70)
         for (size_t left = 0; left <= 30; left += 5) {
-            size_t hidden = keys % 7, length = keys - hidden, queries = left % 3 + 1;
-            size_t first = length - queries - left, seen = length - first;
+            size_t hidden = keys % 7, length = keys - hidden, queries = left % 2 ? 16 : left % 3 + 1;
+            size_t first = length - queries - left, seen = length - first, width = left % 4 < 2 ? 32 : VALUES;
             at.length = length;
             prepare(queries, keys);
+            at.args.value_dim = at.args.v.row_stride = at.args.out.row_stride = width;
             at.args.kv_lengths = &at.length;
             at.args.window_left = left;
             at.args.causal = left % 2 ? HEED_CAUSAL_BOTTOM_RIGHT : HEED_CAUSAL_NONE;
             attend_and_keep();
             for (int at_end = 0; at_end < 2; at_end++) {
-                float *k = guarded(seen * at.dim, at_end), *v = guarded(seen * VALUES, at_end);
+                float *k = guarded(seen * at.dim, at_end), *v = guarded(seen * width, at_end);
                 memcpy(k, at.k + first * at.dim, seen * at.dim * sizeof *k);
-                memcpy(v, at.v + first * VALUES, seen * VALUES * sizeof *v);
+                memcpy(v, at.v + first * width, seen * width * sizeof *v);
                 at.args.k.data = (const float *)((uintptr_t)k - first * at.dim * sizeof *k);
-                at.args.v.data = (const float *)((uintptr_t)v - first * VALUES * sizeof *v);
+                at.args.v.data = (const float *)((uintptr_t)v - first * width * sizeof *v);
                 check_kept("unmapped keys");
             }
             release_all();
@@ -1067,6 +1068,15 @@ static void test_sinks(const struct heed_kernels *table)
     check_zero_rows(4, "a sink alone");
     for (size_t i = 0; i < 4; i++)
         check_bound((double)sum[i], 1.5, 1e-6, "log-sum-exp of a sink", i);
+    for (size_t i = 0; i < 300; i++)
+        at.additive[i] = -INFINITY;
+    at.args.kv_lengths = NULL;
+    at.args.mask = (heed_mask){at.additive, HEED_MASK_ADDITIVE, 0, 0, 0};
+    sink = NAN;
+    check_zero_rows(4, "a NaN sink beside masked keys");
+    sink = 1.5f;
+    at.args.kv_lengths = &none;
+    at.args.mask = (heed_mask){NULL, HEED_MASK_NONE, 0, 0, 0};
     sink = -0x1.fffffep127f;
     check_zero_rows(4, "the least sink");
     check_row(ROW_FINITE, 4, sum, "log-sum-exp", "the least sink", 0);
