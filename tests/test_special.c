@@ -759,6 +759,8 @@ static void test_unmapped_keys(const struct heed_kernels *table)
             at.length = length;
             prepare(queries, keys);
             at.args.value_dim = at.args.v.row_stride = at.args.out.row_stride = width;
+            if (width < VALUES) /* few keys have a loop of their own, without a map */
+                at.args.map.data = NULL;
             at.args.kv_lengths = &at.length;
             at.args.window_left = left;
             at.args.causal = left % 2 ? HEED_CAUSAL_BOTTOM_RIGHT : HEED_CAUSAL_NONE;
