@@ -134,7 +134,6 @@ static bool append_shape(struct options *o, struct shape shape)
     return true;
 }
 
-/* What it means depends on the suite, which may come later. */
 /* What is named twice is measured once. */
 static bool is_among(size_t n, const char *const *names, const char *name)
 {
@@ -144,6 +143,7 @@ static bool is_among(size_t n, const char *const *names, const char *name)
     return false;
 }
 
+/* What it means depends on the suite, which may come later. */
 static bool add_shape_text(struct options *o, const char *text)
 {
     if (is_among(o->n_texts, o->shape_texts, text))
