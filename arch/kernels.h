@@ -96,14 +96,13 @@ static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const u
 
 static inline struct heed_panels heed_panels_packed(const float *data, size_t k)
 {
-    struct heed_panels panels = {data,  HEED_PANEL, HEED_PANEL * k, NULL,  NULL,  false, 0,
-                                 false, 0,          false,          false, false, 0};
+    struct heed_panels panels = {.data = data, .row = HEED_PANEL, .panel = HEED_PANEL * k};
     return panels;
 }
 
 static inline struct heed_panels heed_panels_in_place(const float *data, size_t row)
 {
-    struct heed_panels panels = {data, row, HEED_PANEL, NULL, NULL, false, 0, false, 0, false, false, false, 0};
+    struct heed_panels panels = {.data = data, .row = row, .panel = HEED_PANEL};
     return panels;
 }
 
