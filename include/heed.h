@@ -64,7 +64,7 @@ typedef enum heed_status {
     HEED_ERR_INDEX = 9,             /* an id outside its table, or offsets that decrease */
     HEED_ERR_STRUCT = 10,           /* struct_size is wrong, or an unknown field is set */
     HEED_ERR_FORMAT = 11,           /* not packed weights, or of a newer version */
-    HEED_ERR_WORKSPACE = 12,        /* the workspace is too small */
+    HEED_ERR_WORKSPACE = 12,        /* too few bytes in the caller's memory: a workspace, packed weights, a cache */
     HEED_ERR_MEMORY = 13,           /* the allocator returned NULL */
     HEED_ERR_LEVEL_UNKNOWN = 14,    /* no level has that name */
     HEED_ERR_LEVEL_UNSUPPORTED = 15 /* the level is not built in, or this CPU cannot run it */
@@ -211,7 +211,7 @@ HEED_API heed_status heed_weights_bytes(heed_type type, size_t in, size_t out, s
 
 /* Packs src (ld >= out for IN_OUT, ld >= in for OUT_IN) into memory, which is aligned to 4 bytes or
  * better (64 is fastest), does not overlap src and outlives *weights (which points into it). Too few bytes are
- * HEED_ERR_SHAPE. */
+ * HEED_ERR_WORKSPACE. */
 HEED_API heed_status heed_weights_pack(const heed_context *context, heed_type type, heed_weight_layout layout,
                                        size_t in, size_t out, const float *src, size_t ld, void *memory, size_t bytes,
                                        const heed_weights **weights);

@@ -137,7 +137,7 @@ static heed_status pack_matrices(const heed_context *context, heed_type type, he
     for (size_t s = 0; s < matrices; s++)
         heed_read(&operands, src[s].data, sizeof *src[s].data, transposed ? out : in, transposed ? in : out, src[s].ld,
                   0);
-    heed_require(&operands, bytes >= needed, HEED_ERR_SHAPE);
+    heed_require(&operands, bytes >= needed, HEED_ERR_WORKSPACE);
     heed_write(&operands, memory, 4, 1, needed / 4, needed / 4, 0);
     heed_require(&operands, weights != NULL, HEED_ERR_NULL);
     status = heed_operands_check(&operands, NULL, 0);

@@ -36,7 +36,7 @@ const char *heed_status_string(heed_status status)
     case HEED_ERR_FORMAT:
         return "the memory holds no packed weights of this version and byte order";
     case HEED_ERR_WORKSPACE:
-        return "the workspace is too small";
+        return "too few bytes in the memory given: a workspace, packed weights or a cache";
     case HEED_ERR_MEMORY:
         return "out of memory";
     case HEED_ERR_LEVEL_UNKNOWN:

@@ -276,8 +276,8 @@ static void test_weights(void)
     WRONG(HEED_ERR_OVERLAP, p.memory = p.src + 50);
     WRONG(HEED_ERR_OVERLAP, p.memory = p.src - (64 / 4 + 5 * 32 - 1));
     GOOD(p.memory = p.src - (64 / 4 + 5 * 32));
-    WRONG(HEED_ERR_SHAPE, p.bytes--);
-    WRONG(HEED_ERR_SHAPE, p.bytes = 0);
+    WRONG(HEED_ERR_WORKSPACE, p.bytes--);
+    WRONG(HEED_ERR_WORKSPACE, p.bytes = 0);
     WRONG(HEED_ERR_NULL, p.result = NULL);
 #define HUGE_SIZE(size)                                                                                                \
     WRONG(HEED_ERR_OVERFLOW, p.in = size);                                                                             \
@@ -311,7 +311,7 @@ static void test_weights(void)
     CHECK(PACK_PAIR(at(0), 19, at(1), 20, PAIR) == HEED_ERR_STRIDE);
     CHECK(PACK_PAIR(at(0), 20, at(1), 19, PAIR) == HEED_ERR_STRIDE);
     CHECK(PACK_PAIR(at(0), 20, shifted(at(1), 1), 20, PAIR) == HEED_ERR_ALIGNMENT);
-    CHECK(PACK_PAIR(at(0), 20, at(1), 20, PAIR - 1) == HEED_ERR_SHAPE);
+    CHECK(PACK_PAIR(at(0), 20, at(1), 20, PAIR - 1) == HEED_ERR_WORKSPACE);
     CHECK(PACK_PAIR(at(0), 20, at(2) + 8, 20, PAIR) == HEED_ERR_OVERLAP);
 #undef PACK_PAIR
     size_t bytes = 0;
