@@ -16,12 +16,21 @@
 #include <string.h>
 #include <unistd.h>
 
+/* There is one standard output, whatever reports there are. */
+static bool csv_is_standard_output;
+
+static FILE *table(void)
+{
+    return csv_is_standard_output ? stderr : stdout;
+}
+
 bool report_open(struct report *report, const char *csv)
 {
     *report = (struct report){.has_csv = csv != NULL};
+    csv_is_standard_output = csv && strcmp(csv, "-") == 0;
     if (!csv)
         return true;
-    if (!target_open(&report->csv, csv)) {
+    if (!target_open(&report->csv, csv_is_standard_output ? NULL : csv)) {
         report->has_csv = false;
         return false;
     }
@@ -32,11 +41,11 @@ bool report_open(struct report *report, const char *csv)
 void report_comment(const char *format, ...)
 {
     va_list arguments;
-    fputs("# ", stdout);
+    fputs("# ", table());
     va_start(arguments, format);
-    vprintf(format, arguments);
+    vfprintf(table(), format, arguments);
     va_end(arguments);
-    putchar('\n');
+    putc('\n', table());
 }
 
 static bool same_group(const struct row *a, const struct row *b)
@@ -58,10 +67,10 @@ void report_progress(size_t which, size_t of, const char *shape, size_t threads)
 static void print_row(const struct report *report, const struct row *row)
 {
     if (report->count == 1)
-        printf("%-26s %-10s %7s %-11s %12s %9s %-8s %8s  %s\n", "shape", "isa", "threads", "impl", "us", "rate", "unit",
-               "% limit", "limit");
-    printf("%-26s %-10s %7zu %-11s %12.3f %9.2f %-8s %8.1f  %s\n", row->shape, row->isa, row->threads, row->impl,
-           1e6 * row->seconds, row->rate, row->unit, row->percent, row->limit);
+        fprintf(table(), "%-26s %-10s %7s %-11s %12s %9s %-8s %8s  %s\n", "shape", "isa", "threads", "impl", "us",
+                "rate", "unit", "% limit", "limit");
+    fprintf(table(), "%-26s %-10s %7zu %-11s %12.3f %9.2f %-8s %8.1f  %s\n", row->shape, row->isa, row->threads,
+            row->impl, 1e6 * row->seconds, row->rate, row->unit, row->percent, row->limit);
 }
 
 static void write_row(FILE *stream, const struct row *row)
@@ -231,7 +240,7 @@ bool report_commit(struct report *report)
         diag_print("standard output: %s", strerror(errno));
         return false;
     }
-    bool committed = !report->has_csv || target_commit(&report->csv);
+    bool committed = !report->has_csv || csv_is_standard_output || target_commit(&report->csv);
     report->has_csv = false;
     return committed;
 }

@@ -30,7 +30,8 @@ struct report {
     size_t samples, discarded;
 };
 
-/* csv NULL: only the table. false after a message, here and below. */
+/* csv NULL: only the table; "-": CSV on standard output, and the table on standard error. false after a message, here
+ * and below. */
 bool report_open(struct report *report, const char *csv);
 
 /* A line "# ..." in the table. */

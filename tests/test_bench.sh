@@ -435,6 +435,7 @@ expect "nothing measured" one_line 1 'nothing was measured'
 # ---- help and wrong command lines ------------------------------------------------------------------
 
 "$bench" --help >"$out" 2>"$err"
+expect "--help fits a terminal" awk 'length > 80 { bad = 1 } END { exit bad }' "$out"
 expect "--help has an example" grep -q '^example: heed-bench ' "$out"
 "$bench" --version >"$out" 2>"$err"
 expect "--version" grep -q '^heed-bench [0-9]' "$out"
@@ -505,6 +506,12 @@ only_err_and_out() {
 }
 
 mkdir "$work/dir"
+fast --csv - >"$work/standard.csv"
+status=$?
+expect "--csv -: succeeds, makes no file" test "$status$(test -e ./- && echo made)" = 0
+expect "--csv -: CSV alone on standard output" \
+    awk -F, 'NF != 10 { bad = 1 } END { exit bad || NR != 2 || $5 != "heed" }' "$work/standard.csv"
+expect "--csv -: the table on standard error" grep -q '^8x8x8 .* heed ' "$err"
 fast --csv "$work/absent/x.csv" >"$out"
 status=$?
 expect "a CSV file that cannot be made" one_line 1 'No such file'

@@ -144,6 +144,9 @@ test_formats() {
         grep -q '^{"line":3,"tokens":2,"text":"","embedding":\[' "$work/jsonl"
     sed 's/.*"embedding":\[//; s/\]}$//; y/,/ /' "$work/jsonl" >"$work/numbers"
     expect "jsonl: the numbers of text" same "$work/numbers" "$work/text"
+    run --format text --output - "$work/lines" >"$work/standard"
+    expect "--output -: standard output" same "$work/standard" "$work/text"
+    expect "--output -: no file" test ! -e ./-
     run --format npy --output "$work/a.npy" "$work/lines"
     run --format npy "$work/lines" >"$work/b.npy"
     expect "npy: the size of header and numbers" test "$(wc -c <"$work/a.npy")" -eq $((128 + 5 * 32 * 4))

@@ -66,7 +66,8 @@ static const char help[] = "usage: heed-embed --model DIR [OPTION]... [FILE]...\
                            "  --model DIR        model directory: config.json, tokenizer.json or vocab.txt,\n"
                            "                     model.safetensors\n"
                            "  --format FORMAT    jsonl (default), npy or text\n"
-                           "  --output FILE      write FILE, which appears when it is complete\n"
+                           "  --output FILE      write FILE, which appears when it is complete;\n"
+                           "                     - is standard output, as without this option\n"
                            "  --similar TEXT     print the lines that are most similar to TEXT\n"
                            "  --top N            how many of them (default 10)\n"
                            "  --similarity       print the cosines between all lines, at most 100\n"
@@ -145,7 +146,7 @@ static bool parse_option(struct options *options, int option, char *argument)
         options->model = argument;
         return true;
     case OPTION_OUTPUT:
-        options->output = argument;
+        options->output = strcmp(argument, "-") == 0 ? NULL : argument;
         return true;
     case OPTION_FORMAT:
         options->has_format = true;
