@@ -664,12 +664,13 @@ typedef struct heed_attention_args {
  * without a key to see gives zeros, in the maps too, and without a sink -inf in log_sum_exp. Otherwise NaN in a score,
  * a +inf score, or scores that are all -inf make the row NaN (the last only without a sink, and with -inf in
  * log_sum_exp); a softcap makes infinite scores finite. In the map of such a row keys that a mask tensor masks are NaN
- * as well, and those that length, causal or window cut off are 0. Outputs overlap no input and not each other. map
- * columns from the sequence's own number of keys on are set to 0. The canonical order (blocks of 256 keys, base-2
- * weights) and the bounds of all outputs and of the workspace are in doc/design.md: it holds packed keys and values of
- * a head for each thread or of all heads, and for each thread some rows of a key block; nothing is as large as seq_q by
- * seq_kv. With a cache the query answers for all lengths that its sequences may come to have, up to seq_kv and its
- * capacity, so that one workspace serves until it is full. A call is content with what its own lengths need. */
+ * as well, and those that length, causal or window cut off are 0. A weight below 2^-100 of its block's largest is +0,
+ * which makes an infinite value NaN. Outputs overlap no input and not each other. map columns from the sequence's own
+ * number of keys on are set to 0. The canonical order (blocks of 256 keys, base-2 weights) and the bounds of all
+ * outputs and of the workspace are in doc/design.md: it holds packed keys and values of a head for each thread or of
+ * all heads, and for each thread some rows of a key block; nothing is as large as seq_q by seq_kv. With a cache the
+ * query answers for all lengths that its sequences may come to have, up to seq_kv and its capacity, so that one
+ * workspace serves until it is full. A call is content with what its own lengths need. */
 HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
                                     const heed_workspace *workspace);
 HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,

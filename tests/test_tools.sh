@@ -137,7 +137,7 @@ test_formats() {
     expect "text: 32 numbers in each" awk 'NF != 32 { bad = 1 } END { exit bad }' "$work/text"
     expect "nothing on standard error" is_quiet
     run --verbose --threads 2 --isa scalar --format text "$work/lines" >"$out"
-    expect "--verbose says what ran" grep -q '^heed-embed: level scalar, 2 threads, 5 lines, 41 tokens, ' "$err"
+    expect "--verbose says what ran" grep -q '^heed-embed: level scalar, threads: 2, lines: 5, tokens: 41, ' "$err"
     run "$work/lines" >"$work/jsonl"
     expect "jsonl is the default: one line for each line" test "$(wc -l <"$work/jsonl")" -eq 5
     expect "jsonl: line, text and number of tokens" \
@@ -410,7 +410,7 @@ count_ids() {
 test_truncation() {
     long_line 600 | run --tokens >"$out"
     expect "tokenizer.json limits the tokens" test "$(count_ids)" -eq 24
-    expect "lines that were cut are counted" grep -q 'heed-embed: 1 lines were cut to 24 tokens' "$err"
+    expect "lines that were cut are counted" grep -q '^heed-embed: lines cut to 24 tokens: 1$' "$err"
     echo '{"max_seq_length": 30}' >"$model/sentence_bert_config.json"
     long_line 600 | run --tokens >"$out"
     expect "sentence_bert_config.json comes first" test "$(count_ids)" -eq 30
@@ -430,7 +430,7 @@ test_truncation() {
 test_invalid_utf8() {
     printf 'a\377b\n\342\202\n' | run --tokens >"$out"
     expect "invalid UTF-8 is replaced" test "$(cat "$out")" = "$(printf '[2,1,3]\n[2,3]')"
-    expect "invalid UTF-8 is counted" grep -q '^heed-embed: 2 invalid UTF-8 sequences were replaced' "$err"
+    expect "invalid UTF-8 is counted" grep -q '^heed-embed: invalid UTF-8 sequences replaced by U+FFFD: 2$' "$err"
     expect "in one line" test "$(wc -l <"$err")" -eq 1
     printf 'a\377b\n' | run --quiet --tokens >"$out"
     expect "--quiet: it is not" is_quiet

@@ -104,11 +104,11 @@ static void close_job(struct job *job)
 static void report(const struct options *options, const struct embedder *embedder, double seconds)
 {
     if (embedder->replaced && !options->quiet)
-        diag_print("%zu invalid UTF-8 sequences were replaced by U+FFFD", embedder->replaced);
+        diag_print("invalid UTF-8 sequences replaced by U+FFFD: %zu", embedder->replaced);
     if (embedder->truncated && !options->quiet)
-        diag_print("%zu lines were cut to %zu tokens", embedder->truncated, embedder->max_tokens);
+        diag_print("lines cut to %zu tokens: %zu", embedder->max_tokens, embedder->truncated);
     if (options->verbose && embedder->context)
-        diag_print("level %s, %zu threads, %zu lines, %zu tokens, %.3f s, %.1f lines/s, %.0f tokens/s",
+        diag_print("level %s, threads: %zu, lines: %zu, tokens: %zu, %.3f s, %.1f lines/s, %.0f tokens/s",
                    heed_context_level(embedder->context), heed_context_threads(embedder->context), embedder->lines,
                    embedder->tokens, seconds, (double)embedder->lines / seconds, (double)embedder->tokens / seconds);
 }
