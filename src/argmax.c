@@ -64,8 +64,7 @@ heed_status heed_top_k(const heed_context *context, size_t rows, size_t cols, si
     heed_operands_begin(&operands, heed_context_resolve(context, &fallback, &c));
     heed_require(&operands, rows == 0 || k <= cols, HEED_ERR_SHAPE);
     heed_read(&operands, src, sizeof *src, k ? rows : 0, cols, ld, 0);
-    if (values)
-        heed_write(&operands, values, sizeof *values, rows, k, ld_values, 0);
+    heed_write_optional(&operands, values, sizeof *values, rows, k, ld_values, 0);
     heed_write(&operands, index, sizeof *index, rows, k, ld_index, 0);
     heed_status status = heed_operands_check(&operands, NULL, 0);
     if (status != HEED_OK || rows == 0 || k == 0)

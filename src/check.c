@@ -68,6 +68,13 @@ void heed_read_optional(struct heed_operands *operands, const void *data, size_t
         heed_read(operands, data, size, rows, cols, ld, groups);
 }
 
+void heed_write_optional(struct heed_operands *operands, void *data, size_t size, size_t rows, size_t cols, size_t ld,
+                         unsigned groups)
+{
+    if (data)
+        heed_write(operands, data, size, rows, cols, ld, groups);
+}
+
 static bool is_empty(const struct heed_dims *dims)
 {
     return dims->cols == 0 || dims->count[0] == 0 || dims->count[1] == 0 || dims->count[2] == 0;

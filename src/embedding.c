@@ -51,14 +51,7 @@ static void sum_tokens(const struct embedding *e, size_t first, size_t count)
 
 static void normalize_tokens(const struct embedding *e, size_t first, size_t count)
 {
-    struct heed_norm_task task = *e->norm;
-    task.rows = count;
-    task.x += first * task.ldx;
-    task.y += first * task.ldy;
-    if (task.mean)
-        task.mean += first;
-    if (task.inverse)
-        task.inverse += first;
+    struct heed_norm_task task = heed_norm_rows(e->norm, first, count);
     e->kernels->layernorm(&task);
 }
 
@@ -132,12 +125,6 @@ heed_status heed_embed(const heed_context *context, size_t n, size_t cols, size_
     return HEED_OK;
 }
 
-static void write_vector(struct heed_operands *operands, float *data, size_t n)
-{
-    if (data)
-        heed_write(operands, data, sizeof *data, 1, n, n, 0);
-}
-
 heed_status heed_embed_layernorm(const heed_context *context, size_t n, size_t cols, size_t n_tables,
                                  const heed_embedding_table *tables, size_t sequences, const size_t *offsets,
                                  const heed_layernorm_options *options, float *dst, size_t ld_dst)
@@ -155,10 +142,9 @@ heed_status heed_embed_layernorm(const heed_context *context, size_t n, size_t c
     heed_read_optional(&operands, o.scale, sizeof(float), n ? 1 : 0, cols, cols, 0);
     heed_read_optional(&operands, o.shift, sizeof(float), n ? 1 : 0, cols, cols, 0);
     heed_require(&operands, heed_eps_is_valid(o.eps) && !o.residual, HEED_ERR_VALUE);
-    if (o.sum)
-        heed_write(&operands, o.sum, sizeof(float), n, cols, o.ld_sum, 0);
-    write_vector(&operands, o.mean, cols ? n : 0);
-    write_vector(&operands, o.inverse_deviation, cols ? n : 0);
+    heed_write_optional(&operands, o.sum, sizeof(float), n, cols, o.ld_sum, 0);
+    heed_write_optional(&operands, o.mean, sizeof(float), 1, cols ? n : 0, cols ? n : 0, 0);
+    heed_write_optional(&operands, o.inverse_deviation, sizeof(float), 1, cols ? n : 0, cols ? n : 0, 0);
     heed_write(&operands, dst, sizeof *dst, n, cols, ld_dst, 0);
     heed_status status = heed_operands_check(&operands, NULL, 0);
     if (status != HEED_OK || n == 0 || cols == 0)

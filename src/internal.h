@@ -220,6 +220,8 @@ void heed_write(struct heed_operands *operands, void *data, size_t size, size_t 
 /* As above where NULL means absent. */
 void heed_read_optional(struct heed_operands *operands, const void *data, size_t size, size_t rows, size_t cols,
                         size_t ld, unsigned groups);
+void heed_write_optional(struct heed_operands *operands, void *data, size_t size, size_t rows, size_t cols, size_t ld,
+                         unsigned groups);
 
 /* A tensor of four dimensions, the last one dense. Strides of what is written may not collide. */
 struct heed_dims {

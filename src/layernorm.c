@@ -18,10 +18,9 @@ struct norm {
     struct heed_norm_task task;
 };
 
-static void norm_rows(const void *arg, size_t first, size_t count)
+struct heed_norm_task heed_norm_rows(const struct heed_norm_task *all, size_t first, size_t count)
 {
-    const struct norm *n = arg;
-    struct heed_norm_task task = n->task;
+    struct heed_norm_task task = *all;
     task.rows = count;
     task.x += first * task.ldx;
     task.y += first * task.ldy;
@@ -33,13 +32,14 @@ static void norm_rows(const void *arg, size_t first, size_t count)
         task.mean += first;
     if (task.inverse)
         task.inverse += first;
-    n->kernel(&task);
+    return task;
 }
 
-static void write_optional(struct heed_operands *operands, float *data, size_t n)
+static void run_block(const void *arg, size_t first, size_t count)
 {
-    if (data)
-        heed_write(operands, data, sizeof *data, 1, n, n, 0);
+    const struct norm *n = arg;
+    struct heed_norm_task task = heed_norm_rows(&n->task, first, count);
+    n->kernel(&task);
 }
 
 /* What both norms demand of their operands. */
@@ -55,8 +55,8 @@ static heed_status check_norm(struct heed_operands *operands, const struct heed_
         heed_require(operands, t->residual != NULL, HEED_ERR_NULL);
         heed_write(operands, t->sum, sizeof(float), rows, cols, t->ld_sum, GROUP_SUM);
     }
-    write_optional(operands, t->mean, cols ? rows : 0);
-    write_optional(operands, t->inverse, cols ? rows : 0);
+    heed_write_optional(operands, t->mean, sizeof(float), 1, cols ? rows : 0, cols ? rows : 0, 0);
+    heed_write_optional(operands, t->inverse, sizeof(float), 1, cols ? rows : 0, cols ? rows : 0, 0);
     heed_write(operands, t->y, sizeof(float), rows, cols, t->ldy, GROUP_Y);
     return heed_operands_check(operands, NULL, 0);
 }
@@ -77,7 +77,7 @@ static void run_norm(const struct heed_context *context, struct norm n)
     if (asks_far(&n.task) && !context->zen_5)
         n.task.far = heed_far_ahead(context, rows, cols, heed_times(FAR_PER_L2, context->l2));
     if (rows > 0 && cols > 0)
-        heed_run_rows(context, rows, cols, HEED_NORM_WORK, norm_rows, &n);
+        heed_run_rows(context, rows, cols, HEED_NORM_WORK, run_block, &n);
 }
 
 static heed_status check_and_run(const struct heed_context *context, struct norm n)
