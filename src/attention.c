@@ -341,16 +341,22 @@ static bool lie_beside(const heed_heads *tensor, size_t heads, size_t dim)
     return tensor->row_stride >= dim + HEED_PANEL && tensor->head_stride <= tensor->row_stride / heads;
 }
 
-/* Heads of keys left in place that a task takes together, lest it read a part of each row of memory: from where they
- * are taken to come from memory, as many as divide all and have room in a tile. Calls that want the loop over heads
- * get it. */
+/* Whether keys and values in place are taken to come from memory. What a Zen 5's last cache holds half of comes faster
+ * head by head. */
+static bool come_from_afar(const struct attention *a)
+{
+    double bytes = bytes_of_keys(a, a->longest_keys), l2 = (double)a->context->l2;
+    return bytes > (heed_asks_nearby(a->context) ? (double)a->context->in_order : FAR_BYTES_PER_L2 * l2);
+}
+
+/* Heads of keys left in place that a task takes together, lest it read a part of each row of memory: as many as divide
+ * all and have room in a tile. Calls that want the loop over heads get it. */
 static size_t heads_beside(const struct attention *a)
 {
     const heed_attention_args *args = &a->args;
     size_t rows = queries_of_head(a), all = args->n_kv_heads, heads = all;
-    bool far = bytes_of_keys(a, a->longest_keys) > FAR_BYTES_PER_L2 * (double)a->context->l2;
-    if (!a->keys_in_place || a->pack_values || !far || args->loop == HEED_ATTENTION_LOOP_HEADS || rows == 0 ||
-        !lie_beside(&args->k, all, args->head_dim) || !lie_beside(&args->v, all, args->value_dim))
+    if (!a->keys_in_place || a->pack_values || !come_from_afar(a) || args->loop == HEED_ATTENTION_LOOP_HEADS ||
+        rows == 0 || !lie_beside(&args->k, all, args->head_dim) || !lie_beside(&args->v, all, args->value_dim))
         return 1;
     while (all % heads != 0 || heads > HEED_ATTENTION_ROWS / rows)
         heads--;
