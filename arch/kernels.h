@@ -80,6 +80,9 @@ struct heed_panels {
     size_t ahead; /* a hint, nearby and in place: so many floats from what is read; 0: some rows */
 };
 
+/* As `ahead` of rows that are read across: nothing of them is asked for. */
+#define HEED_ASK_FOR_NOTHING SIZE_MAX
+
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
  * which would starve the FMA chains. One fewer, higher ones where they are as wide and would be low. */
 static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const unsigned char *tile_cols)
@@ -255,7 +258,7 @@ struct heed_rotary_task {
  *               panels for each 16 columns of c, gate and up, and m x n is the size of c
  * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= 8; wide: as of b;
  *               ahead: how many floats from what is read of b is asked for in L1, in the order of memory where rows
- *               have no gaps; 0: it is not
+ *               have no gaps; 0: it is not, but in L2; or HEED_ASK_FOR_NOTHING
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded
  * transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       one heed_softmax_task
