@@ -881,8 +881,11 @@ static int row_sees_any(size_t i, size_t keys)
     return first < end;
 }
 
-/* Queries of odd rows are NaN: in their maps keys that the tensor masks are NaN too, those cut off are 0. */
-static void check_map_of_nan(size_t queries, size_t keys, int boolean, heed_attention_loop loop)
+/* Odd rows are NaN, by their queries or by all that a mask adds to them: in their maps keys that the tensor masks are
+ * NaN too, those cut off are 0. */
+enum nan_from { NAN_QUERY, NAN_QUERY_BOOLEAN_MASK, NAN_MASK, NAN_SOURCES };
+
+static void check_map_of_nan(size_t queries, size_t keys, enum nan_from from, heed_attention_loop loop)
 {
     prepare(queries, keys);
     at.length = keys - keys / 4;
@@ -890,14 +893,15 @@ static void check_map_of_nan(size_t queries, size_t keys, int boolean, heed_atte
     at.args.causal = HEED_CAUSAL_BOTTOM_RIGHT;
     at.args.window_left = keys / 2;
     at.args.loop = loop;
-    for (size_t i = 1; i < queries; i += 2)
+    for (size_t i = 1; from != NAN_MASK && i < queries; i += 2)
         at.q[i * at.dim + 2] = NAN;
     for (size_t i = 0; i < queries * keys; i++) {
+        float added = from == NAN_MASK && i / keys % 2 == 1 ? NAN : 0.5f;
         at.boolean[i] = !is_masked(i / keys % 2, i / keys, i % keys);
-        at.additive[i] = at.boolean[i] ? 0.5f : -INFINITY;
+        at.additive[i] = at.boolean[i] ? added : -INFINITY;
     }
     at.args.mask = (heed_mask){at.additive, HEED_MASK_ADDITIVE, 0, 0, keys};
-    if (boolean)
+    if (from == NAN_QUERY_BOOLEAN_MASK)
         at.args.mask = (heed_mask){at.boolean, HEED_MASK_BOOLEAN, 0, 0, keys};
     attend();
     for (size_t i = 0; i < queries; i++) {
@@ -908,7 +912,7 @@ static void check_map_of_nan(size_t queries, size_t keys, int boolean, heed_atte
         for (size_t j = 0; j < keys; j++)
             wrong += j < first || j >= end ? map[j] != 0.0f : is_nan ? !isnan(map[j]) : !isfinite(map[j]);
         check_that(wrong == 0, "map of row %zu of %zu, %zu keys: %zu are wrong", i, queries, keys, wrong);
-        check_row(is_nan ? ROW_NAN : ROW_FINITE, VALUES, at.out + i * VALUES, "attention", "NaN query", i);
+        check_row(is_nan ? ROW_NAN : ROW_FINITE, VALUES, at.out + i * VALUES, "attention", "NaN", i);
     }
 }
 
@@ -917,11 +921,11 @@ static void test_maps_of_nan(const struct heed_kernels *table)
     seed(94);
     begin("%s attention's map of rows of NaN, %zu dimensions", table->name, at.dim);
     for (size_t c = 1; c < COUNT(key_counts); c++)
-        for (int boolean = 0; boolean < 2; boolean++)
+        for (int from = 0; from < NAN_SOURCES; from++)
             for (int loop = HEED_ATTENTION_LOOP_AUTO; loop <= HEED_ATTENTION_LOOP_ROWS; loop++) {
-                check_map_of_nan(2, key_counts[c], boolean, (heed_attention_loop)loop);
+                check_map_of_nan(2, key_counts[c], (enum nan_from)from, (heed_attention_loop)loop);
                 if (key_counts[c] > 2 * MOST_QUERIES)
-                    check_map_of_nan(MOST_QUERIES, key_counts[c], boolean, (heed_attention_loop)loop);
+                    check_map_of_nan(MOST_QUERIES, key_counts[c], (enum nan_from)from, (heed_attention_loop)loop);
             }
     end();
 }
