@@ -60,14 +60,17 @@ struct level_entry {
 #define NEON_BUNDLE offsetof(struct heed_cpu, fma)
 #endif
 
-static const struct level_entry levels[] = {
-    {"scalar", &heed_kernels_scalar, NO_BUNDLE, false, false, false},
-    {"scalar_fma", TABLE_SCALAR_FMA, offsetof(struct heed_cpu, fma), true, false, true},
-    {"sse2", TABLE_SSE2, offsetof(struct heed_cpu, sse2), false, false, false},
-    {"neon", TABLE_NEON, NEON_BUNDLE, true, NEON_EMULATED, false},
-    {"avx2", TABLE_AVX2, offsetof(struct heed_cpu, avx2), true, false, false},
-    {"avx512", TABLE_AVX512, offsetof(struct heed_cpu, avx512), true, false, false},
-};
+#define LEVELS(X)                                                                                                      \
+    X("scalar", &heed_kernels_scalar, NO_BUNDLE, false, false, false)                                                  \
+    X("scalar_fma", TABLE_SCALAR_FMA, offsetof(struct heed_cpu, fma), true, false, true)                               \
+    X("sse2", TABLE_SSE2, offsetof(struct heed_cpu, sse2), false, false, false)                                        \
+    X("neon", TABLE_NEON, NEON_BUNDLE, true, NEON_EMULATED, false)                                                     \
+    X("avx2", TABLE_AVX2, offsetof(struct heed_cpu, avx2), true, false, false)                                         \
+    X("avx512", TABLE_AVX512, offsetof(struct heed_cpu, avx512), true, false, false)
+
+#define LEVEL_ENTRY(name, table, bundle, fused, emulated, oracle) {name, table, bundle, fused, emulated, oracle},
+
+static const struct level_entry levels[] = {LEVELS(LEVEL_ENTRY)};
 
 #define N_LEVELS (sizeof levels / sizeof *levels)
 
@@ -107,62 +110,26 @@ struct heed_level heed_level_at(size_t index)
     return heed_level_on(index, &cpu);
 }
 
-/* What an operator without a pinned level gets. asked: the name in HEED_ISA if it cannot be had. l2:
- * bytes of a core's second-level cache to plan for. */
+/* What an operator without a pinned level gets. asked: the name in HEED_ISA if it cannot be had. */
 struct choice {
     const struct heed_kernels *kernels;
     heed_status status;
     const char *asked;
-    size_t l2;
 };
 
-#define KIB(n) ((size_t)(n)*1024)
+static const struct choice unknown_level = {NULL, HEED_ERR_LEVEL_UNKNOWN, ""};
 
-static const struct choice unknown_level = {NULL, HEED_ERR_LEVEL_UNKNOWN, "", KIB(256)};
+/* For each level its kernels, or the refusal. */
+#define CHOICE(name, table, bundle, fused, emulated, oracle) {table, HEED_OK, name},
+#define REFUSAL(name, table, bundle, fused, emulated, oracle) {NULL, HEED_ERR_LEVEL_UNSUPPORTED, name},
 
-/* For each level: its kernels with every size of L2 that makes a difference, or the refusal. Indexed
- * like levels. */
-static const size_t l2_sizes[] = {KIB(256), KIB(512), KIB(1024), KIB(2048)};
-
-#define N_L2_SIZES (sizeof l2_sizes / sizeof *l2_sizes)
-
-#define CHOICE(name, table)                                                                                            \
-    {                                                                                                                  \
-        {table, HEED_OK, name, KIB(256)}, {table, HEED_OK, name, KIB(512)}, {table, HEED_OK, name, KIB(1024)},         \
-        {                                                                                                              \
-            table, HEED_OK, name, KIB(2048)                                                                            \
-        }                                                                                                              \
-    }
-#define REFUSAL(name)                                                                                                  \
-    {                                                                                                                  \
-        NULL, HEED_ERR_LEVEL_UNSUPPORTED, name, KIB(256)                                                               \
-    }
-static const struct choice choices[N_LEVELS][N_L2_SIZES] = {
-    CHOICE("scalar", &heed_kernels_scalar),
-    CHOICE("scalar_fma", TABLE_SCALAR_FMA),
-    CHOICE("sse2", TABLE_SSE2),
-    CHOICE("neon", TABLE_NEON),
-    CHOICE("avx2", TABLE_AVX2),
-    CHOICE("avx512", TABLE_AVX512),
-};
-static const struct choice refusals[N_LEVELS] = {
-    REFUSAL("scalar"), REFUSAL("scalar_fma"), REFUSAL("sse2"), REFUSAL("neon"), REFUSAL("avx2"), REFUSAL("avx512"),
-};
-
-/* The choice of a level for the cache of this CPU: the largest size that it has. */
-static const struct choice *choice_of(size_t level)
-{
-    size_t bytes = heed_cpu_l2_bytes(), size = N_L2_SIZES - 1;
-    while (size > 0 && l2_sizes[size] > bytes)
-        size--;
-    return &choices[level][size];
-}
+static const struct choice choices[] = {LEVELS(CHOICE)}, refusals[] = {LEVELS(REFUSAL)};
 
 static const struct choice *choose_by_name(const char *name)
 {
     for (size_t i = 0; i < N_LEVELS; i++)
         if (strcmp(name, levels[i].name) == 0)
-            return heed_level_at(i).reason ? &refusals[i] : choice_of(i);
+            return heed_level_at(i).reason ? &refusals[i] : &choices[i];
     return &unknown_level;
 }
 
@@ -172,7 +139,7 @@ static const struct choice *choose_best(void)
     for (size_t i = 1; i < N_LEVELS; i++)
         if (!levels[i].oracle && !heed_level_at(i).reason)
             best = i;
-    return choice_of(best);
+    return &choices[best];
 }
 
 /* A set-user-id program must not take orders from its caller's environment. */
@@ -198,6 +165,9 @@ static const struct choice *default_choice(void)
     return choice;
 }
 
+#define LEAST_L2 (UINT32_C(256) * 1024)
+#define MOST_L2 (UINT32_C(2048) * 1024)
+
 /* What `ask` answers, which is not 0, from the second call on without asking: cpuid can take a virtual machine
  * microseconds. */
 static uint32_t ask_once(_Atomic uint32_t *known, uint32_t (*ask)(void))
@@ -216,6 +186,22 @@ size_t heed_in_order_bytes(void)
     return ask_once(&known, heed_cpu_in_order_bytes);
 }
 
+/* Of a core's second-level cache the bytes to plan for: a power of two, so that CPUs that differ by little plan alike.
+ */
+static uint32_t planned_l2(void)
+{
+    uint32_t bytes = heed_cpu_l2_bytes(), planned = LEAST_L2;
+    while (planned < MOST_L2 && 2 * planned <= bytes)
+        planned *= 2;
+    return planned;
+}
+
+size_t heed_l2_bytes(void)
+{
+    static _Atomic uint32_t known;
+    return ask_once(&known, planned_l2);
+}
+
 static uint32_t one_or_two(void)
 {
     return heed_cpu_is_zen_5() ? 2 : 1;
@@ -231,13 +217,9 @@ static void choose_at_load(void) __attribute__((constructor));
 static void choose_at_load(void)
 {
     (void)default_choice();
+    (void)heed_l2_bytes();
     (void)heed_in_order_bytes();
     (void)heed_is_zen_5();
-}
-
-size_t heed_l2_bytes(void)
-{
-    return default_choice()->l2;
 }
 
 heed_status heed_level_select(const char *name, const struct heed_kernels **kernels)
