@@ -2,9 +2,10 @@
  * The contract between src (what is computed) and arch (how one CPU computes a tile or a row).
  *
  * A kernel allocates nothing, starts no thread, keeps no state, calls no function outside its unit
- * and checks no argument: src has done that. Every pointer is aligned to 4 bytes only, every element
- * that is read or written belongs to the operand, and the order of operations is the canonical one
- * of doc/design.md, so that tables of one class give the same bits.
+ * (but memcpy and memset, which compilers call unasked) and checks no argument: src has done that.
+ * Every pointer is aligned to 4 bytes only, every element that is read or written belongs to the
+ * operand, and the order of operations is the canonical one of doc/design.md, so that tables of one
+ * class give the same bits.
  */
 #ifndef HEED_KERNELS_H
 #define HEED_KERNELS_H
@@ -256,7 +257,7 @@ struct heed_rotary_task {
  *
  * gemm          c = epilogue(a b), m x n, chains over k in ascending order. Gated: b has two packed
  *               panels for each 16 columns of c, gate and up, and m x n is the size of c
- * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= 8; wide: as of b;
+ * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= VF_STEPS; wide: as of b;
  *               ahead: how many floats from what is read of b is asked for in L1, in the order of memory where rows
  *               have no gaps; 0: it is not, but in L2; or HEED_ASK_FOR_NOTHING
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded

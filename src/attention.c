@@ -1071,7 +1071,7 @@ static void run_attention(struct attention_run *run)
         break;
     case HEED_ATTENTION_LOOP_KEYS:
         heed_run(a->context, a->tasks * run->splits, work, attend_part, run);
-        heed_run(a->context, a->tasks, 0.0, fold_parts, run);
+        heed_run(a->context, a->tasks, 0.0, fold_parts, run); /* by one thread: there is too little to share */
         break;
     case HEED_ATTENTION_LOOP_ROWS:
     default:

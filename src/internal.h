@@ -419,6 +419,8 @@ static inline struct heed_panels heed_header_panels(const heed_weights *weights)
 /* HEED_ERR_NULL or HEED_ERR_FORMAT for what is no packed matrix. */
 heed_status heed_weights_check(const heed_weights *weights);
 
+/* ---- activations (activation.c) ---- */
+
 /* HEED_OK for a value of heed_activation. */
 heed_status heed_activation_check(heed_activation activation);
 

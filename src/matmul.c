@@ -18,10 +18,11 @@
 /* Floats of b for so few rows that no more than its last columns are copied: about L1. */
 #define FEW_ROWS_FLOATS 8192
 
-/* Columns of which the narrowest tiles need no copy (kernels/narrow.inc). */
-#define NARROW_COLS 7
-#define FEW_NARROW_COLS 4
-#define NARROW_DEPTH 256
+/* Columns of a transposed b that is turned without a panel's padding (kernels/narrow.inc reads it), and of one of fewer
+ * steps. */
+#define UNPADDED_COLS 7
+#define FEW_UNPADDED_COLS 4
+#define UNPADDED_DEPTH 256
 
 /* The least columns of a b in place for a task. */
 #define LEAST_TASK 64
@@ -289,7 +290,7 @@ static void multiply(const struct part *part, size_t i, size_t rows, size_t j, s
  * that span several stores wait for these, which short ones would feel. */
 static bool is_turned_narrow(const struct matmul *mm)
 {
-    bool narrow = mm->n <= FEW_NARROW_COLS || (mm->n <= NARROW_COLS && mm->k >= NARROW_DEPTH);
+    bool narrow = mm->n <= FEW_UNPADDED_COLS || (mm->n <= UNPADDED_COLS && mm->k >= UNPADDED_DEPTH);
     return narrow && mm->transpose_b && mm->kernels->few_cols > 0 && mm->epilogue.kind == HEED_EPILOGUE_STORE;
 }
 
