@@ -172,6 +172,9 @@ static void test_matmul(void)
     CHECK(heed_matmul_workspace(NULL, HEED_NO_TRANSPOSE, (heed_transpose)NOT_IN_ENUM, 5, 6, 7, &bytes) ==
           HEED_ERR_ENUM);
     CHECK(heed_matmul_workspace(NULL, HEED_TRANSPOSE, HEED_NO_TRANSPOSE, SIZE_MAX, 6, 7, &bytes) == HEED_ERR_OVERFLOW);
+    const size_t long_side = (size_t)1 << 5 * sizeof(size_t); /* its square is no size */
+    CHECK(heed_matmul_workspace(NULL, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, long_side, 1, long_side, &bytes) ==
+          HEED_ERR_OVERFLOW);
     heed_context_options eight = HEED_CONTEXT_OPTIONS_INIT;
     heed_context *wide = NULL;
     eight.threads = 8;
@@ -398,6 +401,7 @@ static void test_linear(void)
     } p;
     const heed_linear_options defaults = HEED_LINEAR_OPTIONS_INIT;
     const heed_weights *weights = packed(5, 20, at(0)), *pair = packed_pair(5, 20, at(0), at(1));
+    const heed_weights *square = packed(5, 5, at(0));
     float *garbage = buffer(256, 0), *residual = NULL;
     memset(garbage, 0, 256 * sizeof(float));
 #define reset()                                                                                                        \
@@ -412,6 +416,7 @@ static void test_linear(void)
         WRONG(HEED_ERR_NULL, p.x = NULL);
         WRONG(HEED_ERR_NULL, p.y = NULL);
         WRONG(HEED_ERR_NULL, p.weights = NULL);
+        WRONG(HEED_ERR_OVERLAP, (p.weights = square, p.y = p.x, p.ldy = p.ldx));
         WRONG(HEED_ERR_FORMAT, p.weights = (const heed_weights *)(void *)garbage);
         WRONG(HEED_ERR_ALIGNMENT, p.weights = shifted(p.weights, 2));
         WRONG(HEED_ERR_STRIDE, p.ldx = 4);
@@ -591,6 +596,7 @@ static void test_masked_softmax(int logarithm)
     WRONG(HEED_ERR_SHAPE, p.o.mask_heads = SIZE_MAX);
     WRONG(HEED_ERR_SHAPE, p.rows = 11);
     GOOD((p.o.mask_rows = 0, p.o.mask_heads = 0));
+    WRONG(HEED_OK, (p.rows = 0, p.o.mask_rows = 0));
     GOOD(p.o.mask.batch_stride = p.o.mask.head_stride = p.o.mask.row_stride = 0);
     WRONG(HEED_ERR_OVERFLOW, p.o.mask.batch_stride = SIZE_MAX);
     WRONG(HEED_ERR_OVERFLOW, p.o.mask.head_stride = SIZE_MAX / 2);
@@ -775,6 +781,7 @@ static void test_layernorm(void)
     NORM_ROWS
     WRONG(HEED_ERR_ALIGNMENT, p.o.shift = shifted(p.o.shift, 1));
     WRONG(HEED_ERR_ALIGNMENT, p.o.mean = shifted(p.o.mean, 1));
+    WRONG(HEED_OK, (p.cols = 0, p.o.mean = shifted(p.o.mean, 1)));
     WRONG(HEED_ERR_ALIGNMENT, p.o.inverse_deviation = shifted(p.o.inverse_deviation, 1));
     WRONG(HEED_ERR_OVERLAP, p.y = at(3));
     WRONG(HEED_ERR_OVERLAP, p.o.sum = at(3) + 8);
@@ -930,6 +937,8 @@ static void test_embed(void)
     WRONG(HEED_ERR_SHAPE, p.offset[0] = 1);
     WRONG(HEED_ERR_OVERLAP, p.dst = at(0));
     WRONG(HEED_ERR_OVERLAP, p.dst = at(1) + 28);
+    WRONG(HEED_ERR_OVERLAP, p.dst = shifted(&p.offset[2], 0));
+    WRONG(HEED_ERR_OVERLAP, p.dst = shifted(&p.ids[5], 0));
 #define HUGE_SIZE(size)                                                                                                \
     WRONG(HEED_ERR_OVERFLOW, p.table[0].rows = size);                                                                  \
     WRONG(HEED_ERR_OVERFLOW, p.table[0].ld = size);                                                                    \
@@ -1313,6 +1322,8 @@ static void test_attention(void)
     WRONG(HEED_ERR_SHAPE, (p.lengths[0] = SIZE_MAX, p.a.kv_lengths = p.lengths));
     WRONG(HEED_ERR_OVERFLOW, (p.a.batch = SIZE_MAX / 4, p.a.seq_q = p.a.seq_kv = 0, p.a.kv_lengths = p.lengths));
     WRONG(HEED_ERR_OVERFLOW, (RAGGED, p.a.batch = SIZE_MAX / 4));
+    WRONG(HEED_ERR_OVERFLOW, (RAGGED, p.a.seq_q = SIZE_MAX, p.a.map.data = NULL));
+    WRONG(HEED_ERR_OVERFLOW, (RAGGED, p.a.seq_kv = SIZE_MAX, p.a.map.data = NULL, p.a.mask.type = HEED_MASK_NONE));
     WRONG(HEED_ERR_INDEX, (RAGGED, p.q_offsets[2] = 1));
     WRONG(HEED_ERR_INDEX, (RAGGED, p.kv_offsets[2] = 1));
     WRONG(HEED_ERR_SHAPE, (RAGGED, p.q_offsets[2] = 6));
@@ -1387,6 +1398,16 @@ static void test_attention(void)
     p.a.struct_size = 8;
     CHECK(heed_attention_workspace(NULL, &p.a, &more) == HEED_ERR_STRUCT);
     reset();
+    p.a.batch = p.a.seq_q = 1; /* of many keys, which few queries leave in place, what few keys want is part */
+    p.a.seq_kv = 1000;
+    p.a.head_dim = 64;
+    size_t of_many = 0, of_few = 0;
+    CHECK(heed_attention_workspace(NULL, &p.a, &of_many) == HEED_OK);
+    p.lengths[0] = 8;
+    p.a.kv_lengths = p.lengths;
+    CHECK(heed_attention_workspace(NULL, &p.a, &of_few) == HEED_OK);
+    check_that(0 < of_few && of_few <= of_many, "%zu bytes for 8 keys, %zu for 1000", of_few, of_many);
+    reset();
     p.a.head_dim = SIZE_MAX;
     CHECK(heed_attention_workspace(NULL, &p.a, &more) == HEED_ERR_OVERFLOW && more == 0);
     float *memory = buffer(bytes / sizeof(float) + 16, 1);
@@ -1451,6 +1472,8 @@ static void test_ffn(void)
     begin("heed_ffn refuses");
     GOOD((void)0);
     GOOD(p.residual = NULL);
+    WRONG(HEED_ERR_OVERLAP, (p.w.down = packed(D_FF, D_MODEL / 2, at(0)), p.residual = NULL, p.y = p.x, p.ldy = p.ldx));
+    WRONG(HEED_OK, (p.m = 0, p.w.up_bias = shifted(at(5), 1)));
     WRONG(HEED_ERR_NULL, p.given = NULL);
     WRONG(HEED_ERR_NULL, p.w.up = NULL);
     WRONG(HEED_ERR_NULL, p.w.down = NULL);
@@ -1921,6 +1944,15 @@ static void test_encoder(void)
     CHECK(heed_encoder_workspace(NULL, 0, p.layers, &p.a, &bytes) == HEED_ERR_SHAPE);
     CHECK(heed_encoder_workspace(NULL, 2, NULL, &p.a, &bytes) == HEED_ERR_NULL);
     CHECK(heed_encoder_workspace(NULL, 2, p.layers, NULL, &bytes) == HEED_ERR_NULL);
+    size_t pre_first = 0, pre_last = 0; /* that norms come first in any layer takes room */
+    p.layers[0].order = HEED_NORM_PRE;
+    p.layers[1].order = HEED_NORM_POST;
+    CHECK(heed_encoder_workspace(NULL, 2, p.layers, &p.a, &pre_first) == HEED_OK);
+    p.layers[0].order = HEED_NORM_POST;
+    p.layers[1].order = HEED_NORM_PRE;
+    CHECK(heed_encoder_workspace(NULL, 2, p.layers, &p.a, &pre_last) == HEED_OK);
+    check_that(pre_first == pre_last, "%zu bytes, %zu with the layers swapped", pre_first, pre_last);
+    reset();
     float *memory = buffer(bytes / sizeof(float) + 16, 1);
     GOOD(WITH(memory, bytes));
     WRONG(HEED_ERR_WORKSPACE, WITH(memory, bytes - 1));
@@ -2063,6 +2095,7 @@ static void test_decoder(void)
     WRONG(HEED_ERR_SHAPE, (p.a.memory_lengths = p.lengths, p.lengths[1] = 5));
     WRONG(HEED_ERR_OVERLAP, p.tokens.y = at(0) + 1);
     WRONG(HEED_ERR_OVERLAP, p.tokens.y = at(2));
+    WRONG(HEED_ERR_OVERLAP, (p.a.memory_seq = 3, p.tokens.y = at(2), p.tokens.ldy = p.a.ld_memory));
     WRONG(HEED_ERR_OVERLAP, p.tokens.y = at(2) + 7 * 11 + D_MODEL - 1);
     WRONG(HEED_ERR_OVERLAP, p.tokens.y = at(4));
     WRONG(HEED_ERR_OVERLAP, p.tokens.y = shifted(p.cross[0].output, 64));

@@ -1003,6 +1003,7 @@ static void test_calls(void)
     EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, 0, 15, 0, NULL));
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_set_pages(paged, 0, 14, 2, pages));
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_set_pages(paged, 0, SIZE_MAX, 1, pages));
+    EXPECT(HEED_ERR_SHAPE, heed_kv_cache_set_pages(paged, 0, 1, SIZE_MAX, pages));
     EXPECT(HEED_ERR_SHAPE, heed_kv_cache_set_pages(plain, 0, 0, 1, pages));
     EXPECT(HEED_ERR_NULL, heed_kv_cache_truncate(NULL, 0, 0));
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_truncate(plain, SEQUENCES, 0));

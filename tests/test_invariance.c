@@ -36,6 +36,14 @@ static void copy_out(const struct setting *s, size_t rows, size_t cols, const fl
         memcpy(out + i * cols, y + i * (cols + s->gap), cols * sizeof *out);
 }
 
+/* The same for an operand whose rows are further apart than those of others. */
+static struct setting apart(const struct setting *s)
+{
+    struct setting wider = *s;
+    wider.gap += 3;
+    return wider;
+}
+
 static void ok(heed_status status, const char *what)
 {
     check_that(status == HEED_OK, "%s: %s", what, heed_status_string(status));
@@ -82,14 +90,14 @@ static void run_matmul_transposed(const struct setting *s, float *out)
 
 static void run_linear(const struct setting *s, float *out)
 {
-    const struct setting dense = {s->context, s->offset, 0, 0, 0};
-    float *x = matrix(s, ROWS, INNER, 4), *w = matrix(&dense, INNER, COLS, 5), *r = matrix(s, ROWS, COLS, 6);
+    const struct setting dense = {s->context, s->offset, 0, 0, 0}, wider = apart(s);
+    float *x = matrix(s, ROWS, INNER, 4), *w = matrix(&dense, INNER, COLS, 5), *r = matrix(&wider, ROWS, COLS, 6);
     float *y = matrix(s, ROWS, COLS, 7);
     heed_linear_options options = HEED_LINEAR_OPTIONS_INIT;
     options.bias = matrix(&dense, 1, COLS, 8);
     options.activation = HEED_ACTIVATION_GELU_ERF;
-    options.residual = r + s->first * (COLS + s->gap);
-    options.ld_residual = COLS + s->gap;
+    options.ld_residual = COLS + wider.gap;
+    options.residual = r + s->first * options.ld_residual;
     ok(heed_linear(s->context, s->units, x + s->first * (INNER + s->gap), INNER + s->gap, packed(INNER, COLS, w),
                    &options, y, COLS + s->gap),
        "linear");
@@ -208,15 +216,15 @@ static void run_short_log_softmax(const struct setting *s, float *out)
 
 static void layernorm_of(const struct setting *s, size_t rows, size_t cols, float *out)
 {
-    const struct setting dense = {s->context, s->offset, 0, 0, 0};
-    float *x = matrix(s, rows, cols, 11), *r = matrix(s, rows, cols, 12), *y = matrix(s, rows, cols, 13);
+    const struct setting dense = {s->context, s->offset, 0, 0, 0}, wider = apart(s);
+    float *x = matrix(s, rows, cols, 11), *r = matrix(&wider, rows, cols, 12), *y = matrix(s, rows, cols, 13);
     size_t ld = cols + s->gap;
     heed_layernorm_options options = HEED_LAYERNORM_OPTIONS_INIT;
     options.scale = matrix(&dense, 1, cols, 14);
     options.shift = matrix(&dense, 1, cols, 15);
-    options.residual = r + s->first * ld;
-    options.ld_residual = ld;
-    options.ld_sum = ld + 3;
+    options.ld_residual = cols + wider.gap;
+    options.residual = r + s->first * options.ld_residual;
+    options.ld_sum = ld + 5;
     options.sum = buffer(rows * options.ld_sum, s->offset);
     ok(heed_layernorm(s->context, s->units, cols, x + s->first * ld, ld, &options, y, ld), "layernorm");
     copy_out(s, s->units, cols, y, out);
@@ -237,13 +245,13 @@ static void run_short_layernorm(const struct setting *s, float *out)
 
 static void rmsnorm_of(const struct setting *s, size_t rows, size_t cols, float *out)
 {
-    const struct setting dense = {s->context, s->offset, 0, 0, 0};
-    float *x = matrix(s, rows, cols, 73), *r = matrix(s, rows, cols, 74), *y = matrix(s, rows, cols, 75);
+    const struct setting dense = {s->context, s->offset, 0, 0, 0}, wider = apart(s);
+    float *x = matrix(s, rows, cols, 73), *r = matrix(&wider, rows, cols, 74), *y = matrix(s, rows, cols, 75);
     size_t ld = cols + s->gap;
     heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
     options.scale = matrix(&dense, 1, cols, 76);
-    options.residual = r + s->first * ld;
-    options.ld_residual = ld;
+    options.ld_residual = cols + wider.gap;
+    options.residual = r + s->first * options.ld_residual;
     ok(heed_rmsnorm(s->context, s->units, cols, x + s->first * ld, ld, &options, y, ld), "rmsnorm");
     copy_out(s, s->units, cols, y, out);
 }
@@ -284,10 +292,11 @@ static void run_gelu(const struct setting *s, float *out)
 
 static void run_gated(const struct setting *s, float *out)
 {
-    float *gate = matrix(s, ROWS, WIDE, 70), *up = matrix(s, ROWS, WIDE, 71), *y = matrix(s, ROWS, WIDE, 72);
-    size_t ld = WIDE + s->gap;
+    const struct setting wider = apart(s);
+    float *gate = matrix(s, ROWS, WIDE, 70), *up = matrix(&wider, ROWS, WIDE, 71), *y = matrix(s, ROWS, WIDE, 72);
+    size_t ld = WIDE + s->gap, ld_up = WIDE + wider.gap;
     ok(heed_activate_gated(s->context, HEED_ACTIVATION_SILU, s->units, WIDE, gate + s->first * ld, ld,
-                           up + s->first * ld, ld, y, ld),
+                           up + s->first * ld_up, ld_up, y, ld),
        "gated");
     copy_out(s, s->units, WIDE, y, out);
 }
@@ -552,12 +561,13 @@ static void run_ffn(const struct setting *s, float *out)
 {
     struct layer_problem problem;
     struct packed_layer layer;
-    size_t ld = D_MODEL + s->gap;
+    const struct setting wider = apart(s);
+    size_t ld = D_MODEL + s->gap, ldr = D_MODEL + wider.gap;
     make_layer(&problem, 50);
     pack_layer(&layer, &problem);
     float *x = matrix(s, LAYER_ROWS, D_MODEL, 51), *y = matrix(s, LAYER_ROWS, D_MODEL, 52);
-    x += s->first * ld;
-    ok(heed_ffn(s->context, &layer.ffn, s->units, x, ld, x, ld, y, ld, NULL), "ffn");
+    float *r = matrix(&wider, LAYER_ROWS, D_MODEL, 53);
+    ok(heed_ffn(s->context, &layer.ffn, s->units, x + s->first * ld, ld, r + s->first * ldr, ldr, y, ld, NULL), "ffn");
     copy_out(s, s->units, D_MODEL, y, out);
 }
 
@@ -1557,6 +1567,22 @@ static void test_residual_in_place(const heed_context *context)
     check_residual_in_place(context, 1, 50, 1000);
 }
 
+/* A row of more blocks of a reduction than workers that share a row have room to note sums of. */
+static void test_longest_softmax(const struct heed_kernels *table)
+{
+    const size_t cols = (size_t)1300 * 4096 + 5;
+    if (quick())
+        return;
+    heed_context *one = context_on(table, 1), *four = context_on(table, 4);
+    float *x = buffer(cols, 0), *want = buffer(cols, 0);
+    fill_uniform(x, cols, -3.0f, 3.0f);
+    ok(heed_softmax(one, 1, cols, x, cols, want, cols), "softmax of the longest row");
+    ok(heed_softmax(four, 1, cols, x, cols, x, cols), "softmax of the longest row by four threads");
+    check_same(1, cols, x, cols, want, cols, "softmax of the longest row");
+    heed_context_destroy(four);
+    heed_context_destroy(one);
+}
+
 /* A host's pool that runs every task on its last worker. */
 struct last_worker {
     size_t threads, runs;
@@ -1963,6 +1989,7 @@ static void test_composition(const struct heed_kernels *table, const heed_contex
     test_stack(context, x);
     test_gated(context, x);
     test_residual_in_place(context);
+    test_longest_softmax(table);
     test_last_worker(table);
     test_workspace_of_columns(table);
     test_split_workspace(table);

@@ -512,10 +512,15 @@ struct product {
     float a[M * K], b[K * N], c[M * N], want[M * N];
 };
 
+static void run_product_of(struct product *p, heed_transpose ta, heed_transpose tb, float alpha, float beta, float *c)
+{
+    CHECK(heed_matmul(context, ta, tb, M, N, K, alpha, p->a, ta == HEED_TRANSPOSE ? M : K, p->b,
+                      tb == HEED_TRANSPOSE ? K : N, beta, c, N, NULL) == HEED_OK);
+}
+
 static void run_product(struct product *p, float alpha, float beta, float *c)
 {
-    CHECK(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, M, N, K, alpha, p->a, K, p->b, N, beta, c, N,
-                      NULL) == HEED_OK);
+    run_product_of(p, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, alpha, beta, c);
 }
 
 /* One special element makes its row or column NaN or infinite, also against zeros, and nothing else. */
@@ -583,12 +588,15 @@ static void test_matmul_scalars(const struct heed_kernels *table)
     p.b[5] = NAN;
     fill_uniform(p.c, M * N, -1.0f, 1.0f);
     memcpy(p.want, p.c, sizeof p.c);
-    run_product(&p, 0.0f, 1.0f, p.c);
-    check_same(M, N, p.c, N, p.want, N, "alpha = 0");
-    run_product(&p, 0.0f, 0.0f, p.c);
-    memset(p.want, 0, sizeof p.want);
-    for (size_t i = 0; i < M * N; i++)
-        CHECK(p.c[i] == 0.0f);
+    for (int form = 0; form < 4; form++) {
+        heed_transpose ta = (heed_transpose)(form / 2), tb = (heed_transpose)(form % 2);
+        run_product_of(&p, ta, tb, 0.0f, 1.0f, p.c);
+        check_same(M, N, p.c, N, p.want, N, "alpha = 0");
+        run_product_of(&p, ta, tb, 0.0f, 0.0f, p.c);
+        for (size_t i = 0; i < M * N; i++)
+            CHECK(p.c[i] == 0.0f);
+        memcpy(p.c, p.want, sizeof p.c);
+    }
     end();
 }
 
@@ -1129,13 +1137,35 @@ static void test_finite_masks(const struct heed_kernels *table)
     end();
 }
 
+/* The denominators are there without values as well. */
+static void test_no_values(const struct heed_kernels *table)
+{
+    float with_values[MOST_QUERIES], without[MOST_QUERIES];
+    seed(95);
+    begin("%s attention's log-sum-exp without values, %zu dimensions", table->name, at.dim);
+    for (size_t c = 1; c < COUNT(key_counts); c++) {
+        prepare(MOST_QUERIES, key_counts[c]);
+        at.args.map.data = NULL;
+        at.args.log_sum_exp = (heed_heads_out){with_values, 0, 0, 1};
+        attend();
+        memset(without, 0xff, sizeof without);
+        at.args.log_sum_exp.data = without;
+        at.args.value_dim = 0;
+        at.args.v.data = NULL;
+        at.args.out.data = NULL;
+        attend();
+        check_same(1, MOST_QUERIES, without, MOST_QUERIES, with_values, MOST_QUERIES, "log-sum-exp without values");
+    }
+    end();
+}
+
 /* Few queries pack keys of few dimensions, and leave others in place. */
 static void test_attention(const struct heed_kernels *table)
 {
     static const size_t dims[] = {5, MOST_DIM};
     static void (*const tests[])(const struct heed_kernels *) = {
-        test_maps_of_nan, test_hidden_keys,  test_diagonal, test_masks,         test_empty_rows,
-        test_scores,      test_finite_masks, test_window,   test_unmapped_keys, test_sinks};
+        test_maps_of_nan,  test_hidden_keys, test_diagonal,      test_masks, test_empty_rows, test_scores,
+        test_finite_masks, test_window,      test_unmapped_keys, test_sinks, test_no_values};
     for (size_t d = 0; d < COUNT(dims); d++) {
         at.dim = dims[d];
         for (size_t i = 0; i < COUNT(tests); i++)
