@@ -78,7 +78,7 @@ uint32_t heed_cpu_in_order_from_x86(const uint32_t vendor[3], uint64_t l3_bytes)
 /* Zen 5 is family 1Ah, which is counted in two fields. On it one row by weights of 67 to 520 MB reads 1.0 to 1.12 times
  * as fast in four runs as in one with requests far ahead, four and five rows 1.02 to 1.12 with requests of L1, and
  * LayerNorm of rows of 128 to 768 columns beyond L2 1.1 to 1.45 without requests. */
-bool heed_cpu_is_zen_5_from_x86(const uint32_t vendor[3], uint32_t leaf1_eax)
+bool heed_cpu_is_wide_from_x86(const uint32_t vendor[3], uint32_t leaf1_eax)
 {
     uint32_t family = leaf1_eax >> 8 & 15, extended = leaf1_eax >> 20 & 255;
     return memcmp(vendor, "AuthenticAMD", 12) == 0 && family == 15 && family + extended >= FAMILY_ZEN_5;
@@ -145,12 +145,12 @@ uint32_t heed_cpu_in_order_bytes(void)
     return heed_cpu_in_order_from_x86(vendor, l3_bytes());
 }
 
-bool heed_cpu_is_zen_5(void)
+bool heed_cpu_is_wide(void)
 {
     uint32_t eax, ebx, ecx, edx, vendor[3];
     if (!__get_cpuid(0, &eax, &vendor[0], &vendor[2], &vendor[1]) || !__get_cpuid(1, &eax, &ebx, &ecx, &edx))
         return false;
-    return heed_cpu_is_zen_5_from_x86(vendor, eax);
+    return heed_cpu_is_wide_from_x86(vendor, eax);
 }
 
 #else
@@ -165,7 +165,7 @@ uint32_t heed_cpu_in_order_bytes(void)
     return HEED_CPU_ANY_ORDER;
 }
 
-bool heed_cpu_is_zen_5(void)
+bool heed_cpu_is_wide(void)
 {
     return false;
 }

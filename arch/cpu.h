@@ -33,12 +33,12 @@ uint32_t heed_cpu_in_order_bytes(void);
 /* The same of a vendor (EBX, EDX and ECX of leaf 0) and a cache; 0 bytes where the CPU does not tell. */
 uint32_t heed_cpu_in_order_from_x86(const uint32_t vendor[3], uint64_t l3_bytes);
 
-/* Whether this is AMD's Zen 5 or later: two multiply-add units of 512 bits, and prefetchers that few requests far ahead
- * can help. */
-bool heed_cpu_is_zen_5(void);
+/* Whether cores are wide: two multiply-add units of 512 bits, a first cache of 48 KiB that keeps twelve lines of a set,
+ * and prefetchers that few requests far ahead can help. AMD's from Zen 5 on; no other CPU was measured. */
+bool heed_cpu_is_wide(void);
 
 /* The same of a vendor, as above, and EAX of leaf 1, which holds the family. */
-bool heed_cpu_is_zen_5_from_x86(const uint32_t vendor[3], uint32_t leaf1_eax);
+bool heed_cpu_is_wide_from_x86(const uint32_t vendor[3], uint32_t leaf1_eax);
 
 /* Bytes of the second-level cache of one core, or a common size where the CPU does not tell. */
 uint32_t heed_cpu_l2_bytes(void);

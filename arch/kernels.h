@@ -214,8 +214,8 @@ struct heed_softmax_task {
     size_t write_ahead; /* how many floats ahead of its writing a line is asked for; or HEED_PAST_CACHES */
     bool in_order;      /* rows come from memory, which gives most when they are read one after the other */
     size_t far;         /* how many floats ahead dst, without gaps, is asked for into the second cache; 0: not at all */
-    bool zen_5;  /* a hint: the CPU brings the next row into the first cache unasked, if it is long or in memory */
-    float scale; /* > 0 and finite */
+    bool wide_core; /* a hint: the CPU brings the next row into the first cache unasked, if it is long or in memory */
+    float scale;    /* > 0 and finite */
     enum heed_mask_kind mask_kind;
     const void *mask;
     size_t first, mask_rows, mask_heads, mask_batch, mask_head, mask_row;
@@ -239,7 +239,7 @@ struct heed_norm_task {
     size_t write_ahead;    /* as in softmax; 0 where the CPU foresees what is read and written; or HEED_PAST_CACHES */
     bool in_order;         /* as in softmax */
     size_t far;            /* as in softmax, of x and y; there is no residual then */
-    bool zen_5;            /* a hint: which rows go together is as Zen 5's first cache, of 48 KiB, wants it */
+    bool wide_core;        /* a hint: which rows go together is as a first cache of 48 KiB wants it */
 };
 
 /* The heads of one token. */

@@ -96,14 +96,16 @@ HEED_API heed_status heed_level_default(const char **name);
 
 typedef enum heed_executor {
     HEED_EXECUTOR_SERIAL = 0, /* the calling thread */
-    HEED_EXECUTOR_OPENMP = 1, /* OpenMP; where the library was built without, the calling thread alone */
+    HEED_EXECUTOR_OPENMP = 1, /* OpenMP; the calling thread alone in a parallel region of the caller's, and where the
+                                 library was built without */
     HEED_EXECUTOR_HOST = 2    /* the host's own threads, through heed_host.run */
 } heed_executor;
 
 /* The host's way to run tasks: call task(arg, index, worker) once for every index < n_tasks, in
  * any order, on any threads, and return when all have finished. worker < heed_context_options
  * .threads; two tasks that run at the same time have different workers. Tasks never wait for one
- * another, so running them one after another is correct. */
+ * another, so running them one after another is correct. A task takes up to 64 KiB of its thread's
+ * stack, and so does a call. */
 typedef struct heed_host {
     void (*run)(void *host, size_t n_tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg);
     void *host;
@@ -329,8 +331,8 @@ typedef struct heed_layernorm_options {
     size_t ld_residual;
     float *sum; /* receives x + residual, or NULL; may be x or residual; without residual HEED_ERR_NULL */
     size_t ld_sum;
-    float *mean;              /* [rows], receives the mean of x, or NULL */
-    float *inverse_deviation; /* [rows], receives 1 / sqrt(var + eps), 0 where that root is 0; or NULL */
+    float *mean;              /* [rows], receives the mean of x + residual, or NULL */
+    float *inverse_deviation; /* [rows], receives 1 / sqrt(var + eps) of it, 0 where that root is 0; or NULL */
 } heed_layernorm_options;
 
 #define HEED_LAYERNORM_OPTIONS_INIT                                                                                    \
@@ -356,7 +358,7 @@ typedef struct heed_rmsnorm_options {
     size_t ld_residual;
     float *sum; /* receives x + residual, or NULL; may be x or residual; without residual HEED_ERR_NULL */
     size_t ld_sum;
-    float *inverse_rms; /* [rows], receives 1 / sqrt(mean(x^2) + eps), 0 where that root is 0; or NULL */
+    float *inverse_rms; /* [rows], receives 1 / sqrt(mean of (x + residual)^2 + eps), 0 where that root is 0; or NULL */
 } heed_rmsnorm_options;
 
 #define HEED_RMSNORM_OPTIONS_INIT                                                                                      \
@@ -627,13 +629,15 @@ typedef struct heed_attention_args {
     size_t struct_size;
     size_t batch, n_heads, n_kv_heads; /* n_heads is a multiple of n_kv_heads: grouped heads */
     size_t seq_q, seq_kv, head_dim, value_dim;
-    heed_heads q, k, v;      /* k and v have n_kv_heads heads */
-    heed_heads_out out;      /* [.., n_heads, seq_q, value_dim] */
+    heed_heads q;            /* [batch][n_heads][seq_q][head_dim] */
+    heed_heads k, v;         /* [batch][n_kv_heads][seq_kv][head_dim], and of v [value_dim] */
+    heed_heads_out out;      /* [batch][n_heads][seq_q][value_dim] */
     const size_t *q_offsets; /* NULL: not ragged */
     const size_t *kv_offsets;
     const size_t *kv_lengths; /* [batch]: keys from there on are masked, or NULL; <= the number of keys */
     heed_causal causal;
-    heed_mask mask;
+    heed_mask mask; /* [batch][n_heads][seq_q][seq_kv], any stride 0; all of it lies in memory, also what lengths,
+                       offsets or causal leave out */
     heed_scale scale;
     float scale_value;
     heed_heads_out map;               /* receives the weights, [batch][n_heads][seq_q][seq_kv], if data is not NULL;
@@ -790,7 +794,7 @@ typedef struct heed_mha_args {
     const size_t *memory_offsets;
     const size_t *kv_lengths;
     heed_causal causal;
-    heed_mask mask;
+    heed_mask mask; /* as in heed_attention_args */
     heed_scale scale;
     float scale_value;
     const float *residual; /* [tokens][d_out], added last, or NULL */
@@ -851,7 +855,7 @@ typedef enum heed_norm {
 
 typedef struct heed_encoder_layer {
     size_t struct_size;
-    const heed_mha_weights *attention;
+    const heed_mha_weights *attention; /* never NULL, nor is ffn */
     const heed_ffn_weights *ffn;
     const float *norm1_scale, *norm1_shift; /* [d_model], NULL: 1 and 0 */
     const float *norm2_scale, *norm2_shift;
@@ -883,7 +887,8 @@ typedef struct heed_encoder_args {
     const size_t *kv_lengths; /* [batch]: tokens, with caches all keys, from there on are padding: not attended */
     heed_causal causal;       /* NONE: also a stack that is a decoder sees later tokens */
     heed_mask mask;           /* [batch][n_heads][seq][seq], with caches [..][seq_kv]; for every layer */
-    const float *final_scale, *final_shift; /* both NULL: no norm after the last layer */
+    const float *final_scale, *final_shift; /* both NULL: no norm after the last layer, which one
+                                               without factors is not: pass ones */
     float final_eps;
     const float *x; /* [tokens][d_model] */
     size_t ldx;
@@ -930,7 +935,7 @@ HEED_API heed_status heed_encoder_workspace(const heed_context *context, size_t 
  * another stack's result as a rule; its norm is of the order, kind and eps of the other two. */
 typedef struct heed_decoder_layer {
     size_t struct_size;
-    const heed_encoder_layer *self;
+    const heed_encoder_layer *self;       /* never NULL, nor is cross */
     const heed_mha_weights *cross;        /* queries from d_model, keys and values from d_memory */
     const float *norm_scale, *norm_shift; /* [d_model], NULL: 1 and 0 */
     heed_scale scale;                     /* these as in heed_attention_args */

@@ -60,7 +60,7 @@ heed_status heed_activate(const heed_context *context, heed_activation activatio
                          .ld_src = ld_src,
                          .ld_dst = ld_dst,
                          .write_ahead = waits ? heed_write_ahead(c) : heed_write_far(c, rows, cols, in_place),
-                         .wide = c->zen_5,
+                         .wide = c->wide_core,
                          .src = src,
                          .dst = dst};
     heed_run_rows(c, rows, cols, work_of(activation), activate_rows, &a);
@@ -106,7 +106,7 @@ heed_status heed_activate_gated(const heed_context *context, heed_activation act
                       .ld_up = ld_up,
                       .ld_dst = ld_dst,
                       .write_ahead = heed_write_far(c, rows, cols, gate == dst || up == dst),
-                      .wide = c->zen_5,
+                      .wide = c->wide_core,
                       .gate = gate,
                       .up = up,
                       .dst = dst};

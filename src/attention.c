@@ -870,7 +870,7 @@ static void set_outputs(struct heed_attention_task *task, const struct attention
 static bool wants_tall_tiles(const struct attention *a, size_t keys)
 {
     double bytes = (double)keys * (double)(a->args.head_dim + a->args.value_dim) * sizeof(float);
-    return a->context->zen_5 || bytes >= (double)a->context->l2;
+    return a->context->wide_core || bytes >= (double)a->context->l2;
 }
 
 /* What task (unit of heads, tile) of all tiles is about: rows from `row` on of one head of one sequence, or the heads

@@ -68,7 +68,7 @@ heed_status heed_context_create_on(heed_context **context, const heed_context_op
         .kernels = kernels,
         .l2 = heed_l2_bytes(),
         .in_order = heed_in_order_bytes(),
-        .zen_5 = heed_is_zen_5(),
+        .wide_core = heed_core_is_wide(),
         .executor = read.executor,
         .threads = serial ? 1 : threads,
         .host = read.host,
@@ -104,7 +104,7 @@ heed_status heed_context_resolve(const heed_context *context, struct heed_contex
         return HEED_OK;
     *fallback = (struct heed_context){.l2 = heed_l2_bytes(),
                                       .in_order = heed_in_order_bytes(),
-                                      .zen_5 = heed_is_zen_5(),
+                                      .wide_core = heed_core_is_wide(),
                                       .executor = HEED_EXECUTOR_SERIAL,
                                       .threads = 1,
                                       .allocator = default_allocator};

@@ -204,10 +204,10 @@ size_t heed_l2_bytes(void)
 
 static uint32_t one_or_two(void)
 {
-    return heed_cpu_is_zen_5() ? 2 : 1;
+    return heed_cpu_is_wide() ? 2 : 1;
 }
 
-bool heed_is_zen_5(void)
+bool heed_core_is_wide(void)
 {
     static _Atomic uint32_t known;
     return ask_once(&known, one_or_two) == 2;
@@ -219,7 +219,7 @@ static void choose_at_load(void)
     (void)default_choice();
     (void)heed_l2_bytes();
     (void)heed_in_order_bytes();
-    (void)heed_is_zen_5();
+    (void)heed_core_is_wide();
 }
 
 heed_status heed_level_select(const char *name, const struct heed_kernels **kernels)

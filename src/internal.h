@@ -36,9 +36,9 @@ heed_status heed_level_select(const char *name, const struct heed_kernels **kern
 /* Bytes of L2 that a core has, for plans; results never depend on it. */
 size_t heed_l2_bytes(void);
 
-/* heed_cpu_in_order_bytes, kept, and heed_cpu_is_zen_5. */
+/* heed_cpu_in_order_bytes, and heed_cpu_is_wide, asked once. */
 size_t heed_in_order_bytes(void);
-bool heed_is_zen_5(void);
+bool heed_core_is_wide(void);
 
 /* ---- contexts (context.c) ---- */
 
@@ -46,7 +46,7 @@ struct heed_context {
     const struct heed_kernels *kernels;
     size_t l2;       /* bytes */
     size_t in_order; /* see heed_cpu_in_order_bytes */
-    bool zen_5;      /* see heed_cpu_is_zen_5 */
+    bool wide_core;  /* see heed_cpu_is_wide */
     heed_executor executor;
     size_t threads;
     heed_host host;
@@ -91,7 +91,7 @@ static inline bool heed_has_wide_tiles(const struct heed_context *context)
  * the last cache can give by requests of L2. Narrower tiles, of AVX2, took 1.05 to 1.25 times as long. */
 static inline bool heed_asks_nearby(const struct heed_context *context)
 {
-    return context->zen_5 && heed_has_wide_tiles(context);
+    return context->wide_core && heed_has_wide_tiles(context);
 }
 
 /* As heed_context_create, on any runnable table: the tests' way to tables that may not be selected. */

@@ -73,8 +73,8 @@ static void run_norm(const struct heed_context *context, struct norm n)
     bool in_place = n.task.x == n.task.y || n.task.sum == n.task.y || (n.task.residual && !n.task.sum);
     n.task.write_ahead = heed_write_far(context, rows, cols, in_place);
     n.task.in_order = heed_rows_in_order(context, rows, cols);
-    n.task.zen_5 = context->zen_5;
-    if (asks_far(&n.task) && !context->zen_5)
+    n.task.wide_core = context->wide_core;
+    if (asks_far(&n.task) && !context->wide_core)
         n.task.far = heed_far_ahead(context, rows, cols, heed_times(FAR_PER_L2, context->l2));
     if (rows > 0 && cols > 0)
         heed_run_rows(context, rows, cols, HEED_NORM_WORK, run_block, &n);

@@ -70,7 +70,7 @@ static const struct heed_reading across[] = {
 /* Rows of b so many floats apart share few sets of the second cache: read once, and copied for the other tiles. Zen 5,
  * which computes twice as fast, waits for what rows a page apart drive out: 1.1 to 1.5 times as fast by a copy. */
 #define CROWDED_STRIDE 4096
-#define CROWDED_STRIDE_ZEN_5 1024
+#define CROWDED_STRIDE_WIDE 1024
 
 /* Rows that a task has at least; and where it packs b, or there are so many rows that workers have several blocks, and
  * that few at a time may pass by b. */
@@ -124,7 +124,7 @@ void heed_read_across(size_t ahead, struct heed_panels *b)
 /* Where the stride is not known, no stride is better than the worst. */
 static bool is_uncopied(const struct heed_context *context, const struct matmul *mm)
 {
-    size_t crowded = context->zen_5 ? CROWDED_STRIDE_ZEN_5 : CROWDED_STRIDE;
+    size_t crowded = context->wide_core ? CROWDED_STRIDE_WIDE : CROWDED_STRIDE;
     return heed_foresees(context) && mm->cut.rows < mm->kernels->copied_rows && mm->ldb % crowded != 0;
 }
 
@@ -461,7 +461,7 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     forget_strides_of_one(mm, depth);
     mm->k = mm->epilogue.alpha == 0.0f ? 0 : depth;
     heed_turn_vectors(mm);
-    mm->wide = context->zen_5;
+    mm->wide = context->wide_core;
     if (!empty)
         plan(context, mm);
     size_t parts = workspace ? most_scratch_parts(context, mm) : scratch_parts(context, mm);

@@ -163,7 +163,7 @@ static heed_status run_softmax(const heed_context *context, bool logarithm, size
                          .ld_dst = ld_dst,
                          .write_ahead = heed_write_far(c, rows, cols, src == dst),
                          .in_order = heed_rows_in_order(c, rows, cols),
-                         .zen_5 = c->zen_5,
+                         .wide_core = c->wide_core,
                          .scale = o.scale,
                          .mask_kind = HEED_KIND_UNMASKED,
                          .logarithm = logarithm}};

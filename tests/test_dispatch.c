@@ -116,26 +116,26 @@ static void test_memory_order(void)
 
 /* EAX of leaf 1 of Zen 2 and 4, of Zen 5 in servers and notebooks, of what may follow, and of others' CPUs: Intel's
  * family is 6 whatever the other field says. */
-static void test_zen_5(void)
+static void test_wide_core(void)
 {
     static const struct {
         char vendor[13];
         uint32_t leaf1_eax;
-        bool zen_5;
+        bool wide_core;
     } cases[] = {{"AuthenticAMD", 0x00830f10, false}, {"AuthenticAMD", 0x00a10f11, false},
                  {"AuthenticAMD", 0x00b00f21, true},  {"AuthenticAMD", 0x00b40f40, true},
                  {"AuthenticAMD", 0x0fc00f00, true},  {"AuthenticAMD", 0x0fff06f8, false},
                  {"AuthenticAMD", 0, false},          {"GenuineIntel", 0x000806f8, false},
                  {"GenuineIntel", 0x00b00f21, false}, {"HygonGenuine", 0x00b00f21, false}};
-    begin("which CPU is a Zen 5");
+    begin("which CPUs have wide cores");
     for (size_t i = 0; i < COUNT(cases); i++) {
         uint32_t vendor[3];
         memcpy(vendor, cases[i].vendor, sizeof vendor);
-        check_that(heed_cpu_is_zen_5_from_x86(vendor, cases[i].leaf1_eax) == cases[i].zen_5, "%s, leaf 1, eax %08lx",
+        check_that(heed_cpu_is_wide_from_x86(vendor, cases[i].leaf1_eax) == cases[i].wide_core, "%s, leaf 1, eax %08lx",
                    cases[i].vendor, (unsigned long)cases[i].leaf1_eax);
     }
-    CHECK(heed_is_zen_5() == heed_cpu_is_zen_5());
-    note("this CPU: %s", heed_cpu_is_zen_5() ? "yes" : "no");
+    CHECK(heed_core_is_wide() == heed_cpu_is_wide());
+    note("this CPU: %s", heed_cpu_is_wide() ? "yes" : "no");
     end();
 }
 
@@ -384,7 +384,7 @@ int main(int argc, char **argv)
     test_detection();
     test_this_cpu();
     test_memory_order();
-    test_zen_5();
+    test_wide_core();
     test_levels();
     test_levels_on();
     test_pinned_levels();

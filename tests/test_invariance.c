@@ -779,19 +779,19 @@ static void check_memory(const struct invariant *op, const heed_context *context
 static void check_caches(const struct invariant *op, heed_context *context)
 {
     const size_t in_order = context->in_order, l2 = context->l2;
-    const bool zen_5 = context->zen_5;
+    const bool wide_core = context->wide_core;
     const size_t orders[] = {HEED_CPU_ANY_ORDER, 0, HEED_CPU_ANY_ORDER - 1}, caches[] = {1024, l2};
     for (size_t i = 0; i < COUNT(orders) * COUNT(caches); i++) {
         context->in_order = orders[i / COUNT(caches)];
         context->l2 = caches[i % COUNT(caches)];
-        context->zen_5 = (i / COUNT(caches) + i) % 2 > 0;
+        context->wide_core = (i / COUNT(caches) + i) % 2 > 0;
         run_all(op, context, 0, 0, got);
         compare(op, 0, op->units, context->l2 == l2 ? "in order from bytes" : "small L2, in order from bytes",
                 context->in_order);
     }
     context->in_order = in_order;
     context->l2 = l2;
-    context->zen_5 = zen_5;
+    context->wide_core = wide_core;
 }
 
 static void check_split(const struct invariant *op, const heed_context *context)
@@ -1738,7 +1738,7 @@ static void test_turned(const struct heed_kernels *table)
         const size_t in_order = context->in_order, l2 = context->l2;
         for (size_t i = 0; i < COUNT(sizes); i++) {
             context->in_order = i % 3 > 0 ? 0 : in_order;
-            context->zen_5 = i % 2 > 0;
+            context->wide_core = i % 2 > 0;
             context->l2 = i % 3 > 1 ? 1024 : l2;
             check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], threads == 1 ? 0 : 3);
             check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], threads == 1 ? 3 : 0);

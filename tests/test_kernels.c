@@ -457,7 +457,7 @@ static struct heed_softmax_task softmax_task(const struct row_case *r, const flo
                                       .write_ahead = write_ahead[r->in_place ? 0 : (r->rows + r->cols / 2) % 3],
                                       .in_order = (r->rows + r->cols / 16) % 2 > 0,
                                       .far = (r->rows + r->cols / 4) % 2 > 0 ? 100 : 0,
-                                      .zen_5 = is_wide(r),
+                                      .wide_core = is_wide(r),
                                       .scale = 1.0f};
 }
 
@@ -571,7 +571,7 @@ static struct heed_norm_task norm_task(const struct row_case *r, const float *sr
     task.write_ahead = r->cols % 3 == 0 ? 256 : r->rows % 2 ? HEED_PAST_CACHES : 0;
     task.in_order = r->cols % 3 == 1;
     task.far = (r->cols / 3 + r->rows) % 2 ? 100 : 0;
-    task.zen_5 = is_wide(r);
+    task.wide_core = is_wide(r);
     if (options & 1)
         task.scale = arena_place(&t.extra, r->cols, r->at_end);
     if (options & 2)
@@ -632,7 +632,7 @@ static void run_l2_normalize(const struct heed_kernels *kernels, const struct ro
                                         .eps = r->cols % 4 ? 1e-12f : 3.0f,
                                         .y = dst,
                                         .ldy = ld,
-                                        .zen_5 = is_wide(r)};
+                                        .wide_core = is_wide(r)};
     kernels->l2_normalize(&task);
 }
 
