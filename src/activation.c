@@ -3,7 +3,11 @@
  */
 #include "rows.h"
 
-_Static_assert((int)HEED_ACTIVATION_SILU == (int)HEED_KIND_SILU, "src and arch number activations alike");
+_Static_assert((int)HEED_ACTIVATION_NONE == (int)HEED_KIND_NONE && (int)HEED_ACTIVATION_RELU == (int)HEED_KIND_RELU &&
+                   (int)HEED_ACTIVATION_GELU_ERF == (int)HEED_KIND_GELU_ERF &&
+                   (int)HEED_ACTIVATION_GELU_TANH == (int)HEED_KIND_GELU_TANH &&
+                   (int)HEED_ACTIVATION_SILU == (int)HEED_KIND_SILU,
+               "kernels.h repeats heed_activation");
 
 struct activate {
     const struct heed_kernels *kernels;

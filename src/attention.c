@@ -117,22 +117,17 @@ static float scale_times_log2e(const heed_attention_args *args)
     return (float)(LOG2_E / heed_root((double)(args->head_dim ? args->head_dim : 1)));
 }
 
-static bool is_finite(float x)
-{
-    return x >= -0x1.fffffep127f && x <= 0x1.fffffep127f;
-}
-
 static heed_status set_scale(struct attention *a)
 {
     a->scale_log2e = scale_times_log2e(&a->args);
     a->cap = a->cap_slope = 0.0f;
-    if (!is_finite(a->scale_log2e) || !(a->args.softcap >= 0.0f))
+    if (!heed_is_finite((double)a->scale_log2e) || !(a->args.softcap >= 0.0f))
         return HEED_ERR_VALUE;
     if (a->args.softcap > 0.0f) {
         a->cap = (float)((double)a->args.softcap * LOG2_E);
         a->cap_slope = (float)(scale_of(&a->args) / (double)a->args.softcap);
     }
-    return is_finite(a->cap) && is_finite(a->cap_slope) ? HEED_OK : HEED_ERR_VALUE;
+    return heed_is_finite((double)a->cap) && heed_is_finite((double)a->cap_slope) ? HEED_OK : HEED_ERR_VALUE;
 }
 
 /* The cache's sequence for sequence b. */
@@ -177,8 +172,7 @@ static heed_status check_shape(const struct attention *a)
     if (args->causal != HEED_CAUSAL_NONE && args->causal != HEED_CAUSAL_TOP_LEFT &&
         args->causal != HEED_CAUSAL_BOTTOM_RIGHT)
         return HEED_ERR_ENUM;
-    if (args->mask.type != HEED_MASK_NONE && args->mask.type != HEED_MASK_ADDITIVE &&
-        args->mask.type != HEED_MASK_BOOLEAN)
+    if (!heed_mask_type_is_valid(args->mask.type))
         return HEED_ERR_ENUM;
     if (args->scale != HEED_SCALE_RSQRT_HEAD_DIM && args->scale != HEED_SCALE_VALUE)
         return HEED_ERR_ENUM;
@@ -551,7 +545,7 @@ heed_status heed_attention_workspace(const heed_context *context, const heed_att
     return heed_attention_workspace_after(context, args, NULL, true, bytes);
 }
 
-static void write_maps(struct heed_operands *operands, const heed_attention_args *args)
+void heed_write_maps(struct heed_operands *operands, const heed_attention_args *args)
 {
     const heed_heads_out *maps[] = {&args->map, &args->mean_map, &args->log_sum_exp};
     for (size_t i = 0; i < 3; i++) {
@@ -581,17 +575,12 @@ static void check_operands(struct heed_operands *operands, const struct attentio
             heed_read_heads(operands, &args->k, &a->keys, a->key_rows, args->n_kv_heads, args->head_dim);
             heed_read_heads(operands, &args->v, &a->keys, a->key_rows, args->n_kv_heads, args->value_dim);
         }
-        struct heed_dims mask = {{args->batch, args->n_heads, args->seq_q},
-                                 {args->mask.batch_stride, args->mask.head_stride, args->mask.row_stride},
-                                 args->seq_kv};
-        if (args->mask.type != HEED_MASK_NONE)
-            heed_read_tensor(operands, args->mask.data, args->mask.type == HEED_MASK_ADDITIVE ? sizeof(float) : 1,
-                             &mask);
+        heed_read_mask(operands, &args->mask, args->batch, args->n_heads, args->seq_q, args->seq_kv);
     }
     const heed_heads out = {NULL, args->out.batch_stride, args->out.head_stride, args->out.row_stride};
     struct heed_dims dims = heed_dims_of(&out, &a->queries, a->query_rows, args->n_heads, args->value_dim);
     heed_write_tensor(operands, args->out.data, sizeof(float), &dims);
-    write_maps(operands, args);
+    heed_write_maps(operands, args);
 }
 
 static void lay_out(struct attention_run *run)

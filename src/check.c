@@ -124,6 +124,20 @@ void heed_write_tensor(struct heed_operands *operands, void *data, size_t size, 
         add_span(operands, data, size, tensor_elements(dims), 0, 0, true);
 }
 
+bool heed_mask_type_is_valid(heed_mask_type type)
+{
+    return type == HEED_MASK_NONE || type == HEED_MASK_ADDITIVE || type == HEED_MASK_BOOLEAN;
+}
+
+void heed_read_mask(struct heed_operands *operands, const heed_mask *mask, size_t batch, size_t heads, size_t rows,
+                    size_t cols)
+{
+    const struct heed_dims dims = {
+        {batch, heads, rows}, {mask->batch_stride, mask->head_stride, mask->row_stride}, cols};
+    if (mask->type != HEED_MASK_NONE)
+        heed_read_tensor(operands, mask->data, mask->type == HEED_MASK_ADDITIVE ? sizeof(float) : 1, &dims);
+}
+
 static bool meet(const struct heed_operand *a, const struct heed_operand *b)
 {
     return a->begin < b->end && b->begin < a->end;

@@ -230,10 +230,20 @@ struct heed_dims {
 void heed_read_tensor(struct heed_operands *operands, const void *data, size_t size, const struct heed_dims *dims);
 void heed_write_tensor(struct heed_operands *operands, void *data, size_t size, const struct heed_dims *dims);
 
+/* A mask of scores, if there is one; its strides may be anything. */
+bool heed_mask_type_is_valid(heed_mask_type type);
+void heed_read_mask(struct heed_operands *operands, const heed_mask *mask, size_t batch, size_t heads, size_t rows,
+                    size_t cols);
+
+static inline bool heed_is_finite(double x)
+{
+    return x - x == 0.0;
+}
+
 /* Whether a norm may add it to a variance. */
 static inline bool heed_eps_is_valid(float eps)
 {
-    return eps >= 0.0f && eps <= 0x1.fffffep127f;
+    return eps >= 0.0f && heed_is_finite((double)eps);
 }
 
 /* Packed weights, which are no matrix of the caller's. */
@@ -487,6 +497,9 @@ void heed_put_keys(const struct heed_kernels *kernels, size_t dim, size_t first,
  * with the keys: what lasts is that of as many as the cache may come to have. */
 heed_status heed_attention_workspace_after(const heed_context *context, const heed_attention_args *args,
                                            const struct heed_sequences *coming, bool lasting, size_t *bytes);
+
+/* The maps and log-sum-exp of heed_attention that are asked for. */
+void heed_write_maps(struct heed_operands *operands, const heed_attention_args *args);
 
 /* heed_mha_workspace, and the checks of heed_mha but for its operands' memory; lasting as above. */
 heed_status heed_mha_plan(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,

@@ -3,12 +3,6 @@
  */
 #include "internal.h"
 
-_Static_assert((int)HEED_ACTIVATION_NONE == (int)HEED_KIND_NONE && (int)HEED_ACTIVATION_RELU == (int)HEED_KIND_RELU &&
-                   (int)HEED_ACTIVATION_GELU_ERF == (int)HEED_KIND_GELU_ERF &&
-                   (int)HEED_ACTIVATION_GELU_TANH == (int)HEED_KIND_GELU_TANH &&
-                   (int)HEED_ACTIVATION_SILU == (int)HEED_KIND_SILU,
-               "kernels.h repeats heed_activation");
-
 static inline bool is_plain(const heed_linear_options *o)
 {
     return !o->bias && !o->residual && o->activation == HEED_ACTIVATION_NONE;

@@ -242,12 +242,7 @@ static void read_shared(struct heed_operands *operands, const struct mha *m)
     heed_read_offsets(operands, &m->queries);
     heed_read_offsets(operands, &m->keys.rows);
     heed_read_optional(operands, m->args.kv_lengths, sizeof(size_t), 1, m->args.batch, m->args.batch, 0);
-    const heed_mask *mask = &m->args.mask;
-    struct heed_dims dims = {{m->args.batch, m->w.n_heads, m->queries.length},
-                             {mask->batch_stride, mask->head_stride, mask->row_stride},
-                             m->seq_kv};
-    if (mask->type != HEED_MASK_NONE)
-        heed_read_tensor(operands, mask->data, mask->type == HEED_MASK_ADDITIVE ? sizeof(float) : 1, &dims);
+    heed_read_mask(operands, &m->args.mask, m->args.batch, m->w.n_heads, m->queries.length, m->seq_kv);
     heed_read_optional(operands, m->args.slopes, sizeof(float), 1, m->w.n_heads, m->w.n_heads, 0);
     heed_read_optional(operands, m->args.sinks, sizeof(float), 1, m->w.n_heads, m->w.n_heads, 0);
     read_positions(operands, m);
@@ -267,29 +262,16 @@ void heed_mha_read(struct heed_operands *operands, const heed_context *context, 
         read_shared(operands, &m);
 }
 
-static void read_maps(struct heed_operands *operands, const struct mha *m)
-{
-    const heed_heads_out *map = &m->args.map, *mean = &m->args.mean_map;
-    struct heed_dims map_dims = {{m->args.batch, m->w.n_heads, m->queries.length},
-                                 {map->batch_stride, map->head_stride, map->row_stride},
-                                 m->seq_kv};
-    if (map->data)
-        heed_write_tensor(operands, map->data, sizeof(float), &map_dims);
-    struct heed_dims mean_dims = {
-        {m->args.batch, 1, m->queries.length}, {mean->batch_stride, 0, mean->row_stride}, m->seq_kv};
-    if (mean->data)
-        heed_write_tensor(operands, mean->data, sizeof(float), &mean_dims);
-}
-
 static void check_operands(struct heed_operands *operands, const struct mha *m)
 {
+    const heed_attention_args inner = attention_args(m, NULL, NULL, NULL, NULL);
     size_t d_out = heed_weights_out(m->w.output);
     read_shared(operands, m);
     heed_read(operands, m->args.x, sizeof(float), m->query_rows, heed_weights_in(m->w.query), m->args.ldx, 1);
     if (m->args.memory)
         heed_read(operands, m->memory, sizeof(float), m->key_rows, heed_weights_in(m->w.key), m->ld_memory, 0);
     heed_read_optional(operands, m->args.residual, sizeof(float), m->query_rows, d_out, m->args.ld_residual, 1);
-    read_maps(operands, m);
+    heed_write_maps(operands, &inner);
     heed_write(operands, m->args.y, sizeof(float), m->query_rows, d_out, m->args.ldy, 1);
 }
 

@@ -31,11 +31,6 @@ static void table_rows(const void *arg, size_t first, size_t count)
     }
 }
 
-static bool is_finite(double x)
-{
-    return x - x == 0.0;
-}
-
 /* Frequencies are at most 1 before they are scaled, and heed_sincos takes angles up to 2^31. */
 static bool angles_are_small(size_t n, const int32_t *positions, size_t first, size_t half,
                              const heed_rotary_options *o)
@@ -47,7 +42,7 @@ static bool angles_are_small(size_t n, const int32_t *positions, size_t first, s
     }
     for (size_t j = 0; o->factors && j < half; j++) {
         double magnitude = o->factors[j] < 0.0 ? -o->factors[j] : o->factors[j];
-        if (!is_finite(magnitude))
+        if (!heed_is_finite(magnitude))
             return false;
         most_factor = magnitude > most_factor ? magnitude : most_factor;
     }
@@ -74,7 +69,7 @@ heed_status heed_rotary_table(const heed_context *context, size_t n, const int32
     if (operands.status == HEED_OK && options)
         heed_fail(&operands, heed_struct_read(&o, sizeof o, sizeof o, options));
     heed_require(&operands, o.base >= 1.0 && o.base <= 0x1p1000, HEED_ERR_VALUE);
-    heed_require(&operands, is_finite(o.position_scale) && is_finite(o.magnitude), HEED_ERR_VALUE);
+    heed_require(&operands, heed_is_finite(o.position_scale) && heed_is_finite(o.magnitude), HEED_ERR_VALUE);
     heed_read_optional(&operands, o.factors, sizeof *o.factors, n ? 1 : 0, half, half, 0);
     if (operands.status == HEED_OK)
         heed_require(&operands, angles_are_small(n, positions, first, n ? half : 0, &o), HEED_ERR_VALUE);
@@ -93,14 +88,14 @@ heed_status heed_rotary_table(const heed_context *context, size_t n, const int32
 
 static bool is_positive(double x)
 {
-    return x > 0.0 && is_finite(x);
+    return x > 0.0 && heed_is_finite(x);
 }
 
 static heed_status check_scaling(size_t dims, double base, double factor, size_t context, const double *factors)
 {
     if (dims % 2 != 0)
         return HEED_ERR_SHAPE;
-    if (!(base > 1.0 && base <= 0x1p1000) || !(factor >= 1.0 && is_finite(factor)))
+    if (!(base > 1.0 && base <= 0x1p1000) || !(factor >= 1.0 && heed_is_finite(factor)))
         return HEED_ERR_VALUE;
     if (context == 0 || context > (size_t)1 << 31)
         return HEED_ERR_VALUE;

@@ -123,12 +123,10 @@ __attribute__((noinline)) static void run_long_rows(const struct heed_context *c
 static void read_mask(struct heed_operands *operands, struct heed_softmax_task *t, const heed_softmax_options *o,
                       size_t rows)
 {
-    bool boolean = o->mask.type == HEED_MASK_BOOLEAN;
-    heed_require(operands, boolean || o->mask.type == HEED_MASK_NONE || o->mask.type == HEED_MASK_ADDITIVE,
-                 HEED_ERR_ENUM);
+    heed_require(operands, heed_mask_type_is_valid(o->mask.type), HEED_ERR_ENUM);
     if (operands->status != HEED_OK || o->mask.type == HEED_MASK_NONE || rows == 0)
         return;
-    t->mask_kind = boolean ? HEED_KIND_BOOLEAN : HEED_KIND_ADDITIVE;
+    t->mask_kind = o->mask.type == HEED_MASK_BOOLEAN ? HEED_KIND_BOOLEAN : HEED_KIND_ADDITIVE;
     t->mask = o->mask.data;
     t->mask_rows = o->mask_rows ? o->mask_rows : rows;
     t->mask_heads = o->mask_heads ? o->mask_heads : 1;
@@ -137,9 +135,7 @@ static void read_mask(struct heed_operands *operands, struct heed_softmax_task *
     t->mask_row = o->mask.row_stride;
     size_t each = heed_times(t->mask_rows, t->mask_heads);
     heed_require(operands, rows % each == 0, HEED_ERR_SHAPE);
-    const struct heed_dims dims = {
-        {rows / each, t->mask_heads, t->mask_rows}, {t->mask_batch, t->mask_head, t->mask_row}, t->cols};
-    heed_read_tensor(operands, t->mask, boolean ? 1 : sizeof(float), &dims);
+    heed_read_mask(operands, &o->mask, rows / each, t->mask_heads, t->mask_rows, t->cols);
 }
 
 static heed_status run_softmax(const heed_context *context, bool logarithm, size_t rows, size_t cols, const float *src,
@@ -172,7 +168,7 @@ static heed_status run_softmax(const heed_context *context, bool logarithm, size
     struct heed_operands operands;
     heed_operands_begin(&operands, HEED_OK);
     heed_read(&operands, src, sizeof *src, rows, cols, ld_src, 1);
-    heed_require(&operands, o.scale > 0.0f && o.scale <= 0x1.fffffep127f, HEED_ERR_VALUE);
+    heed_require(&operands, o.scale > 0.0f && heed_is_finite((double)o.scale), HEED_ERR_VALUE);
     read_mask(&operands, &s.task, &o, rows);
     heed_write(&operands, dst, sizeof *dst, rows, cols, ld_dst, 1);
     status = heed_operands_check(&operands, NULL, 0);
