@@ -52,6 +52,9 @@
 
 #define HEED_INLINE static inline __attribute__((always_inline))
 
+/* What only some calls want, lest the others set up its frame or lack the registers that it takes. */
+#define HEED_NOINLINE static __attribute__((noinline))
+
 /* Constant-bound loops over vectors must be unrolled for the vectors to live in registers; gcc -O2
  * does not do so by itself (micro-kernels then run at 40 % of their speed). With UBSan's branches in
  * them loops stay loops: unrolled, they take clang's loop passes many minutes a table. */
