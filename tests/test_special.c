@@ -112,7 +112,7 @@ static void check_masked_softmax(size_t n, size_t position, size_t special, int 
 
 static void test_masked_softmax(const struct heed_kernels *table)
 {
-    float x[LONGEST], y[LONGEST], zeros[LONGEST] = {0.0f}, minus[LONGEST], none[LONGEST];
+    float x[LONGEST], y[LONGEST], zeros[LONGEST] = {0.0f}, minus[LONGEST], none[LONGEST], least[LONGEST];
     const unsigned char boolean[LONGEST] = {0};
     seed(16);
     begin("%s masked and log softmax of NaN and infinity", table->name);
@@ -141,6 +141,11 @@ static void test_masked_softmax(const struct heed_kernels *table)
             CHECK(heed_log_softmax(context, 1, n, minus, n, &options, y, n) == HEED_OK);
             check_row(ROW_NAN, n, y, "log softmax", "unmasked -inf everywhere, first", 0);
         }
+        for (size_t i = 0; i < n; i++)
+            least[i] = -0x1.fffffep127f;
+        options.mask = (heed_mask){least, HEED_MASK_ADDITIVE, 0, 0, n};
+        CHECK(heed_masked_softmax(context, 1, n, least, n, &options, y, n) == HEED_OK);
+        check_row(ROW_NAN, n, y, "softmax", "-inf by a sum of numbers, first", 0);
     }
     end();
 }
@@ -950,6 +955,26 @@ static void check_zero_rows(size_t rows, const char *what)
     check_same(rows, at.args.seq_kv, at.map, at.args.seq_kv, at.want_map, at.args.seq_kv, what);
 }
 
+/* Every row sees keys, but only those that the tensor masks. */
+static void check_masked_reach(size_t keys, int boolean)
+{
+    prepare(SEVERAL_TILES, keys);
+    at.args.causal = HEED_CAUSAL_TOP_LEFT;
+    for (size_t i = 0; i < SEVERAL_TILES * keys; i++) {
+        at.boolean[i] = i % keys > i / keys;
+        at.additive[i] = at.boolean[i] ? 0.5f : -INFINITY;
+    }
+    at.args.mask = (heed_mask){at.additive, HEED_MASK_ADDITIVE, 0, 0, keys};
+    if (boolean)
+        at.args.mask = (heed_mask){at.boolean, HEED_MASK_BOOLEAN, 0, 0, keys};
+    check_zero_rows(SEVERAL_TILES, "all that is seen is masked");
+    at.args.map.data = NULL; /* few keys have a loop of their own, without a map */
+    memset(at.map, 0, sizeof at.map);
+    memset(at.out, 0xff, sizeof at.out);
+    attend();
+    check_same(SEVERAL_TILES, VALUES, at.out, VALUES, at.want, VALUES, "all that is seen is masked, without a map");
+}
+
 static void test_empty_rows(const struct heed_kernels *table)
 {
     seed(11);
@@ -971,6 +996,8 @@ static void test_empty_rows(const struct heed_kernels *table)
             at.args.kv_lengths = &none;
             check_zero_rows(4, "kv_lengths 0");
         }
+        for (int boolean = 0; boolean < 2; boolean++)
+            check_masked_reach(keys, boolean);
         prepare(MOST_QUERIES, keys < MOST_QUERIES ? keys : MOST_QUERIES - 1);
         at.args.causal = HEED_CAUSAL_BOTTOM_RIGHT;
         check_zero_rows(at.args.seq_q - at.args.seq_kv, "causal, more queries than keys");
