@@ -646,7 +646,7 @@ typedef struct heed_attention_args {
     size_t window_left, window_right; /* default HEED_UNBOUNDED */
     float softcap;                    /* >= 0; 0: none. softcap log2(e) and scale / softcap are finite floats */
     const float *slopes;              /* [n_heads], or NULL; a slope times log2(e) is finite, else NaN */
-    const float *sinks;               /* [n_heads], or NULL; -inf is no sink */
+    const float *sinks;               /* [n_heads], or NULL; -inf is no sink; others are below FLT_MAX / log2(e) */
     heed_heads_out log_sum_exp;       /* receives the natural logarithm of each softmax's denominator, sink
                                          included, [batch][n_heads][seq_q], rows as in map, if data is not NULL */
     heed_heads_out mean_map;          /* receives the mean of map over the heads, [batch][seq_q][seq_kv], if data is
