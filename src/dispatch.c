@@ -186,8 +186,7 @@ size_t heed_in_order_bytes(void)
     return ask_once(&known, heed_cpu_in_order_bytes);
 }
 
-/* Of a core's second-level cache the bytes to plan for: a power of two, so that CPUs that differ by little plan alike.
- */
+/* The bytes of L2 to plan for: a power of two, so that CPUs that differ by little plan alike. */
 static uint32_t planned_l2(void)
 {
     uint32_t bytes = heed_cpu_l2_bytes(), planned = LEAST_L2;

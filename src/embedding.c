@@ -151,18 +151,9 @@ heed_status heed_embed_layernorm(const heed_context *context, size_t n, size_t c
         return status;
     float *sum = o.sum ? o.sum : dst;
     size_t ld_sum = o.sum ? o.ld_sum : ld_dst;
-    const struct heed_norm_task norm = {.rows = n,
-                                        .cols = cols,
-                                        .x = sum,
-                                        .ldx = ld_sum,
-                                        .scale = o.scale,
-                                        .shift = o.shift,
-                                        .eps = o.eps,
-                                        .y = dst,
-                                        .ldy = ld_dst,
-                                        .mean = o.mean,
-                                        .inverse = o.inverse_deviation,
-                                        .write_ahead = heed_write_ahead(c)};
+    o.sum = NULL; /* it is written beforehand */
+    struct heed_norm_task norm = heed_norm_task_of(n, cols, sum, ld_sum, &o, dst, ld_dst);
+    norm.write_ahead = heed_write_ahead(c);
     const struct embedding e = {c->kernels, n_tables, cols, sequences, ld_sum, tables, offsets, sum, &norm};
     heed_run_rows(c, n, cols, (double)n_tables * HEED_MOVE_WORK + HEED_NORM_WORK, embed_tokens, &e);
     return HEED_OK;

@@ -90,6 +90,26 @@ static heed_status check_and_run(const struct heed_context *context, struct norm
     return status;
 }
 
+struct heed_norm_task heed_norm_task_of(size_t rows, size_t cols, const float *x, size_t ldx,
+                                        const heed_layernorm_options *o, float *y, size_t ldy)
+{
+    return (struct heed_norm_task){.rows = rows,
+                                   .cols = cols,
+                                   .x = x,
+                                   .ldx = ldx,
+                                   .residual = o->residual,
+                                   .ld_residual = o->ld_residual,
+                                   .sum = o->sum,
+                                   .ld_sum = o->ld_sum,
+                                   .scale = o->scale,
+                                   .shift = o->shift,
+                                   .eps = o->eps,
+                                   .y = y,
+                                   .ldy = ldy,
+                                   .mean = o->mean,
+                                   .inverse = o->inverse_deviation};
+}
+
 heed_status heed_layernorm_options_read(heed_layernorm_options *o, const heed_layernorm_options *given)
 {
     const heed_layernorm_options defaults = HEED_LAYERNORM_OPTIONS_INIT;
@@ -108,22 +128,7 @@ heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols
         status = heed_layernorm_options_read(&o, options);
     if (status != HEED_OK)
         return status;
-    const struct norm n = {c->kernels->layernorm,
-                           {.rows = rows,
-                            .cols = cols,
-                            .x = x,
-                            .ldx = ldx,
-                            .residual = o.residual,
-                            .ld_residual = o.ld_residual,
-                            .sum = o.sum,
-                            .ld_sum = o.ld_sum,
-                            .scale = o.scale,
-                            .shift = o.shift,
-                            .eps = o.eps,
-                            .y = y,
-                            .ldy = ldy,
-                            .mean = o.mean,
-                            .inverse = o.inverse_deviation}};
+    const struct norm n = {c->kernels->layernorm, heed_norm_task_of(rows, cols, x, ldx, &o, y, ldy)};
     return check_and_run(c, n);
 }
 
@@ -139,20 +144,14 @@ heed_status heed_rmsnorm(const heed_context *context, size_t rows, size_t cols, 
         status = heed_struct_read(&o, sizeof o, sizeof o, options);
     if (status != HEED_OK)
         return status;
-    const struct norm n = {c->kernels->rmsnorm,
-                           {.rows = rows,
-                            .cols = cols,
-                            .x = x,
-                            .ldx = ldx,
-                            .residual = o.residual,
-                            .ld_residual = o.ld_residual,
-                            .sum = o.sum,
-                            .ld_sum = o.ld_sum,
-                            .scale = o.scale,
-                            .eps = o.eps,
-                            .y = y,
-                            .ldy = ldy,
-                            .inverse = o.inverse_rms}};
+    const heed_layernorm_options same = {.scale = o.scale,
+                                         .eps = o.eps,
+                                         .residual = o.residual,
+                                         .ld_residual = o.ld_residual,
+                                         .sum = o.sum,
+                                         .ld_sum = o.ld_sum,
+                                         .inverse_deviation = o.inverse_rms};
+    const struct norm n = {c->kernels->rmsnorm, heed_norm_task_of(rows, cols, x, ldx, &same, y, ldy)};
     return check_and_run(c, n);
 }
 

@@ -24,6 +24,10 @@ size_t heed_write_far(const struct heed_context *context, size_t rows, size_t co
  * at least so many bytes: a CPU that foresees follows one run of addresses, not two in turn. Else 0. */
 size_t heed_far_ahead(const struct heed_context *context, size_t rows, size_t cols, size_t least);
 
+/* What the norms of rows are told; an RMSNorm has no shift and no mean. */
+struct heed_norm_task heed_norm_task_of(size_t rows, size_t cols, const float *x, size_t ldx,
+                                        const heed_layernorm_options *o, float *y, size_t ldy);
+
 /* `count` rows of those of a task, from `first` on. */
 struct heed_norm_task heed_norm_rows(const struct heed_norm_task *all, size_t first, size_t count);
 
