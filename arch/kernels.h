@@ -81,8 +81,10 @@ struct heed_panels {
     size_t ahead; /* a hint, nearby and in place: so many floats from what is read; 0: some rows */
 };
 
-/* As `ahead` of rows that are read across: nothing of them is asked for. */
+/* As `ahead` of rows that are read across: nothing of them is asked for; or they come from memory, in which order is up
+ * to the kernel. */
 #define HEED_ASK_FOR_NOTHING SIZE_MAX
+#define HEED_ASK_AFAR (SIZE_MAX - 1)
 
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
  * which would starve the FMA chains. One fewer, higher ones where they are as wide and would be low. */
@@ -259,7 +261,7 @@ struct heed_rotary_task {
  *               panels for each 16 columns of c, gate and up, and m x n is the size of c
  * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= VF_STEPS; wide: as of b;
  *               ahead: how many floats from what is read of b is asked for in L1, in the order of memory where rows
- *               have no gaps; 0: it is not, but in L2; or HEED_ASK_FOR_NOTHING
+ *               have no gaps; 0: it is not, but in L2; or HEED_ASK_FOR_NOTHING or HEED_ASK_AFAR
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded
  * transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       one heed_softmax_task

@@ -134,6 +134,7 @@ static void check_gemm(const struct gemm_case *g)
     b.foreseen = b.nearby ? HEED_NEARBY_ROWS : b.foreseen;
     b.uncopied = g->kind % 7 == 6;
     b.wide = g->kind % 4 > 1;
+    b.ahead = !b.nearby && g->m % 2 ? HEED_ASK_AFAR : 0;
     size_t n = span(g->m, g->n, ldc);
     float *got = g->align_c ? prepare(n, 0) + g->align_c : prepare(n, g->at_end);
     if (g->align_c)
@@ -356,8 +357,8 @@ static void check_gemm_few(size_t m, size_t n, size_t k, size_t gap, int at_end)
     const float *a = arena_place(&t.a, span(k, m, lda), at_end), *b = arena_place(&t.b, span(n, k, ldb), at_end);
     size_t floats = span(m, n, ldc);
     float *got = prepare(floats, at_end);
-    size_t ahead = (m + n) % 3 == 0 ? 3 * ldb : (m + n) % 3 == 1 ? HEED_ASK_FOR_NOTHING : 0;
-    t.table->gemm_few(m, n, k, a, lda, b, ldb, got, ldc, n % 2 > 0, ahead);
+    const size_t ahead[] = {3 * ldb, HEED_ASK_FOR_NOTHING, 0, HEED_ASK_AFAR};
+    t.table->gemm_few(m, n, k, a, lda, b, ldb, got, ldc, n / 2 % 2 > 0, ahead[(m + n) % 4]);
     t.oracle->gemm_few(m, n, k, a, lda, b, ldb, t.want, ldc, false, 0);
     compare(floats, got, "few rows", m, n, k);
 }
@@ -375,6 +376,9 @@ static void sweep_gemm_few(void)
     for (size_t m = 1; m <= 3; m++)
         for (size_t n = 15; n <= 67; n += 13, seed++) /* rows a quarter of a page apart */
             check_gemm_few(m, n, 256 - seed % 3, seed % 3, seed % 2);
+    for (size_t m = 1; m <= 12; m++)
+        for (size_t n = 15; n <= 67; n += 13, seed++) /* long rows, of whole vectors of steps and not */
+            check_gemm_few(m, n, 300 + seed % 4 * 160 + m, seed / 4 % 3, seed % 2);
 }
 
 /* ---- pack and transpose ---- */
