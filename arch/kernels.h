@@ -262,7 +262,8 @@ struct heed_rotary_task {
  * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= VF_STEPS; wide: as of b;
  *               ahead: how many floats from what is read of b is asked for in L1, in the order of memory where rows
  *               have no gaps; 0: it is not, but in L2; or HEED_ASK_FOR_NOTHING or HEED_ASK_AFAR
- * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded
+ * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded; afar: a hint: a
+ *               transposed b comes from memory to a wide core, and what lies below it is next
  * transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       one heed_softmax_task
  * softmax_max   the largest of n scores of a row from column `from` on, which begins a block of HEED_REDUCTION_BLOCK
@@ -294,7 +295,7 @@ struct heed_rotary_task {
     X(void, gemm_few,                                                                                                  \
       (size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc,     \
        bool wide, size_t ahead))                                                                                       \
-    X(void, pack, (bool transposed, size_t n, size_t k, const float *b, size_t ldb, float *dst))                       \
+    X(void, pack, (bool transposed, bool afar, size_t n, size_t k, const float *b, size_t ldb, float *dst))            \
     X(void, transpose, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))         \
     X(void, softmax, (const struct heed_softmax_task *task))                                                           \
     X(float, softmax_max, (const struct heed_softmax_task *task, size_t row, size_t from, size_t n))                   \

@@ -65,6 +65,14 @@ static inline bool heed_from_memory(const struct heed_context *context, double b
     return heed_foresees(context) && bytes >= 2.0 * (double)context->in_order;
 }
 
+/* Whether so many rows of k floats, of which several are read at once, are taken to come from memory to a wide core,
+ * which is then asked for them in an order of its own. */
+static inline bool heed_are_rows_afar(const struct heed_context *context, size_t rows, size_t k)
+{
+    double bytes = (double)rows * (double)k * (double)sizeof(float);
+    return context->wide_core && heed_foresees(context) && bytes >= (double)context->in_order;
+}
+
 /* Says of a b of so many bytes up to how many rows its lines are better not asked for. Of memory a request for each
  * reaches no more than half of what it gives; in the last cache, of which in_order is half, requests hide its latency
  * from more rows, and best where it holds b in part. */

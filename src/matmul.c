@@ -138,23 +138,15 @@ static size_t far_rows(const struct heed_context *context, const struct matmul *
     return mm->packs && mm->m >= MANY_ROWS ? heed_far_rows(context, mm->m, mm->n, mm->k, mm->c, mm->ldc) : mm->m;
 }
 
-/* Whether rows that few columns go across, of b or of a, are taken to come from memory, which a wide core is asked for
- * early. */
-static bool are_rows_afar(const struct heed_context *context, const struct matmul *mm)
-{
-    bool few_rows = mm->turned == HEED_FEW_ROWS;
-    size_t rows = few_rows ? mm->n : mm->m, few = few_rows ? 0 : mm->n;
-    bool far = heed_times(heed_times(rows, mm->k), sizeof(float)) >= context->in_order;
-    return far && context->wide_core && heed_foresees(context) && few <= mm->kernels->few_cols;
-}
-
 /* Depends on sizes, the context, beta and where rows of c begin only. A block of a, in whole tiles, has a quarter of
  * L2. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
     size_t mr = context->kernels->mr;
     mm->turned = heed_turned_kind(mm);
-    mm->ahead = are_rows_afar(context, mm) ? HEED_ASK_AFAR : 0;
+    mm->b_afar = mm->transpose_b && heed_are_rows_afar(context, mm->n, mm->k);
+    bool a_afar = mm->n <= mm->kernels->few_cols && heed_are_rows_afar(context, mm->m, mm->k);
+    mm->ahead = (mm->turned == HEED_FEW_ROWS ? mm->b_afar : a_afar) ? HEED_ASK_AFAR : 0;
     if (mm->turned != HEED_AS_IT_IS) {
         heed_turned_plan(context, mm);
         return;
@@ -313,7 +305,7 @@ static struct heed_panels pack_columns(const struct matmul *mm, size_t cols, siz
         mm->kernels->transpose(cols, depth, b, mm->ldb, room, cols);
         panels = heed_panels_in_place(room, cols);
     } else {
-        mm->kernels->pack(mm->transpose_b, cols, depth, b, mm->ldb, room);
+        mm->kernels->pack(mm->transpose_b, mm->b_afar, cols, depth, b, mm->ldb, room);
     }
     panels.near = true;
     return panels;
@@ -538,6 +530,7 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     mm.ldc = ldc;
     mm.epilogue = *epilogue;
     mm.wide = false;
+    mm.b_afar = false;
     mm.ahead = 0;
     if ((mm.transpose_a || mm.transpose_b) && alpha != 0.0f &&
         is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {

@@ -103,7 +103,7 @@ struct source {
 
 struct pack_job {
     const struct heed_kernels *kernels;
-    bool transposed;
+    bool transposed, afar;
     size_t in, out, matrices;
     struct source src[2];
     float *panels;
@@ -116,7 +116,7 @@ static void pack_panel(void *arg, size_t index, size_t worker)
     const struct source *src = &job->src[index % job->matrices];
     size_t j = index / job->matrices * HEED_PANEL, n = job->out - j < HEED_PANEL ? job->out - j : HEED_PANEL;
     (void)worker;
-    job->kernels->pack(job->transposed, n, job->in, src->data + (job->transposed ? j * src->ld : j), src->ld,
+    job->kernels->pack(job->transposed, job->afar, n, job->in, src->data + (job->transposed ? j * src->ld : j), src->ld,
                        job->panels + index * HEED_PANEL * job->in);
 }
 
@@ -156,8 +156,8 @@ static heed_status pack_matrices(const heed_context *context, heed_type type, he
         .out_high = (uint32_t)((uint64_t)out >> 32),
         .gated = matrices == 2,
     };
-    struct pack_job job = {
-        c->kernels, transposed, in, out, matrices, {src[0], src[matrices - 1]}, (float *)(void *)(w + 1)};
+    struct pack_job job = {c->kernels, transposed, heed_are_rows_afar(c, out, in), in,
+                           out,        matrices,   {src[0], src[matrices - 1]},    (float *)(void *)(w + 1)};
     if (in > 0)
         heed_run(c, heed_ceil_div(out, HEED_PANEL) * matrices, (double)in * (double)out, pack_panel, &job);
     *weights = w;

@@ -388,8 +388,8 @@ static void check_pack(size_t n, size_t k, int transposed, size_t gap, int at_en
     size_t ldb = (transposed ? k : n) + gap, panels = (n + 15) / 16 * 16 * k;
     const float *b = arena_place(&t.b, transposed ? span(n, k, ldb) : span(k, n, ldb), at_end);
     float *got = prepare(panels, at_end);
-    t.table->pack(transposed, n, k, b, ldb, got);
-    t.oracle->pack(transposed, n, k, b, ldb, t.want);
+    t.table->pack(transposed, k % 2 == 0, n, k, b, ldb, got);
+    t.oracle->pack(transposed, false, n, k, b, ldb, t.want);
     compare(panels, got, transposed ? "pack transposed" : "pack", n, k, gap);
 }
 
@@ -413,6 +413,9 @@ static void sweep_packing(void)
             if (k <= 67)
                 check_transpose(n, k, (n + k) % 3, at_end);
         }
+    for (size_t n = 15; n <= 49; n += 17) /* long rows, of whole vectors of steps and not */
+        for (size_t k = 250; k <= 1040; k += step(2, 18))
+            check_pack(n, k, 1, k / 2 % 3, k / 2 % 2);
 }
 
 /* ---- rows ---- */
