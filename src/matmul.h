@@ -24,8 +24,8 @@ struct matmul {
     size_t across;     /* then, as in struct heed_panels, or 0 */
     bool uncopied;     /* then, as there */
     bool wide;         /* as there */
-    bool b_afar;       /* a transposed b comes from memory to a wide core */
     size_t ahead;      /* as there, of rows that few columns go across */
+    bool b_afar;       /* whether a transposed b comes from memory to a wide core */
     size_t block;      /* columns of b that are packed at once, or what is turned at once */
     size_t block_rows; /* rows of a that pass by them at once */
     float *scratch;
