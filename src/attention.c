@@ -707,6 +707,12 @@ static size_t asking_rows(const struct attention *a, double bytes)
     return far ? ASKING_FAR_ROWS : bytes >= (double)a->context->in_order ? ASKING_MIXED_ROWS : ASKING_ROWS;
 }
 
+/* Keys that lie one after the other. */
+static size_t keys_of_run(const struct heed_attention_task *task)
+{
+    return task->page_keys > 0 ? task->page_keys : task->keys;
+}
+
 /* Whether some rows of a task ask for keys: a tile reads them as fast as memory gives. Of memory not where values that
  * no tile covers, or no wide one of so many rows, come a few keys at a time, which requests would disturb. */
 static bool asks_for_keys(const struct attention *a, const struct heed_attention_task *task, size_t rows, double bytes)
@@ -714,10 +720,11 @@ static bool asks_for_keys(const struct attention *a, const struct heed_attention
     const struct heed_kernels *kernels = a->context->kernels;
     if (rows < asking_rows(a, bytes) || rows > kernels->tallest)
         return false;
-    size_t run = task->page_keys > 0 ? task->page_keys : task->keys, cols = kernels->tile_cols[rows - 1];
+    size_t cols = kernels->tile_cols[rows - 1];
     size_t covered = heed_has_wide_tiles(a->context) ? cols : kernels->tile_cols[0];
     bool far = heed_from_memory(a->context, bytes) && rows <= HEED_FORESEEN_ROWS;
-    return run >= ASKING_KEYS && a->args.head_dim * cols <= ASKING_FLOATS && (!far || a->args.value_dim <= covered);
+    return keys_of_run(task) >= ASKING_KEYS && a->args.head_dim * cols <= ASKING_FLOATS &&
+           (!far || a->args.value_dim <= covered);
 }
 
 static bool asks_for_values(const struct attention *a, size_t rows)
@@ -726,10 +733,10 @@ static bool asks_for_values(const struct attention *a, size_t rows)
            a->args.value_dim <= a->context->kernels->tile_cols[rows - 1];
 }
 
-static void ask_nearby_for_values(struct heed_panels *v)
+static void ask_nearby_for_values(struct heed_panels *v, bool far)
 {
     v->nearby = true;
-    v->far = false;
+    v->far = far;
     v->foreseen = NEARBY_FAR_ROWS;
 }
 
@@ -739,23 +746,24 @@ static void ask_nearby_in_place(const struct attention *a, struct heed_attention
 {
     task->k.nearby = true;
     if (bytes >= (double)a->context->in_order)
-        ask_nearby_for_values(&task->v);
+        ask_nearby_for_values(&task->v, heed_from_memory(a->context, bytes));
 }
 
 /* What it asks for of a cache: keys and values for few rows, one or two of them where not all lies in the last cache;
- * and values in memory for more. */
+ * and values in memory for more. In the order of memory where what follows is read next. */
 static void ask_nearby_of_cache(const struct attention *a, struct heed_attention_task *task, size_t rows, double bytes)
 {
     bool cached = bytes < (double)a->context->in_order, far = heed_from_memory(a->context, bytes);
+    bool in_order = far && keys_of_run(task) >= ASKING_KEYS;
     if (cached && rows < NEARBY_CACHED_ROWS)
         return;
     if (rows <= HEED_FORESEEN_TALLEST) {
         task->k.nearby = true;
-        task->k.far = false;
+        task->k.far = in_order;
         task->k.foreseen = HEED_FORESEEN_TALLEST;
     }
     if (rows <= HEED_FORESEEN_TALLEST || (far && rows <= NEARBY_FAR_ROWS))
-        ask_nearby_for_values(&task->v);
+        ask_nearby_for_values(&task->v, in_order);
 }
 
 static void ask_nearby(const struct attention *a, struct heed_attention_task *task, size_t rows, double bytes)

@@ -24,6 +24,10 @@
  * few rows of a take much of it. */
 #define NEARBY_K 2048
 
+/* The most rows that read a b from memory in its order, panel by panel: more of them wait for elements of a. One does
+ * not gain. */
+#define IN_ORDER_ROWS 7
+
 /* Times L2 from which on c is far, and the most steps beside which that tells; columns that are worth a pass of a few
  * rows, and these, in whole tiles; and passes of each worker that are worth it, where b comes from memory but once. */
 #define C_PER_L2 3
@@ -225,9 +229,11 @@ static void run_block(void *arg, size_t index, size_t worker)
 static size_t tile_depth(const struct heed_context *context, const struct heed_product *product)
 {
     const struct heed_kernels *kernels = context->kernels;
-    if (heed_asks_nearby(context))
-        return product->m < LEAST_ALONE ? product->k : even_depth(product->k, NEARBY_K);
-    bool cached = heed_foresees(context) && !heed_from_memory(context, bytes_of_b(product));
+    bool far = heed_from_memory(context, bytes_of_b(product)), cached = heed_foresees(context) && !far;
+    if (heed_asks_nearby(context)) {
+        bool whole = product->m < LEAST_ALONE || (far && product->m <= kernels->tallest);
+        return whole ? product->k : even_depth(product->k, NEARBY_K);
+    }
     if (!cached || product->m < LEAST_ALONE || product->m > kernels->tallest)
         return product->k;
     return even_depth(product->k, HEED_AHEAD_FLOATS / kernels->tile_cols[product->m - 1]);
@@ -297,6 +303,7 @@ static void foresee_nearby(const struct heed_context *context, struct heed_produ
     b->near |= comes_unasked(context, product, bytes);
     b->nearby = !b->near && product->m <= HEED_NEARBY_ROWS;
     b->foreseen = b->nearby ? HEED_NEARBY_ROWS : HEED_FORESEEN_TALLEST;
+    b->far = product->m > 1 && product->m <= IN_ORDER_ROWS && heed_from_memory(context, bytes);
 }
 
 /* Weights of more than a third of what is taken for cached come from it in part where others use it too; then three
