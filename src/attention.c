@@ -750,11 +750,12 @@ static void ask_nearby_in_place(const struct attention *a, struct heed_attention
 }
 
 /* What it asks for of a cache: keys and values for few rows, one or two of them where not all lies in the last cache;
- * and values in memory for more. In the order of memory where what follows is read next. */
+ * and values in memory for more. In the order of memory where what follows is read next, and at least a quarter of it
+ * comes from there. */
 static void ask_nearby_of_cache(const struct attention *a, struct heed_attention_task *task, size_t rows, double bytes)
 {
     bool cached = bytes < (double)a->context->in_order, far = heed_from_memory(a->context, bytes);
-    bool in_order = far && keys_of_run(task) >= ASKING_KEYS;
+    bool in_order = 2.0 * bytes >= 3.0 * (double)a->context->in_order && keys_of_run(task) >= ASKING_KEYS;
     if (cached && rows < NEARBY_CACHED_ROWS)
         return;
     if (rows <= HEED_FORESEEN_TALLEST) {
