@@ -73,7 +73,7 @@ struct heed_panels {
                       * for a b that is read across or asked for nearby */
     bool far;        /* a hint: what is foreseen comes from memory, which tiles that gain by it then ask */
     size_t across;   /* a hint, in place and far: not rows to come are asked for, but so many floats ahead in each row,
-                      * and at its end in the rows below the last */
+                      * and at its end in the rows below the last; if nearby, few rows go by strips (strips.inc) */
     bool nearby;     /* a hint: what is foreseen is asked for in L1 instead, wherever it comes from; if far, in the
                       * order of memory */
     bool uncopied;   /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */

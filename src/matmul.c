@@ -50,6 +50,9 @@
  * room for a copy of a panel needs no workspace. */
 #define ROW_DEPTH (HEED_SMALL_FLOATS / HEED_PANEL)
 
+/* The most rows that go by strips of b, where its rows share sets of L1; of others FEW_ACROSS. */
+#define STRIP_ROWS 9
+
 /* Rows that a CPU follows a few rows of b best by. */
 #define FEW_ACROSS 4
 
@@ -128,6 +131,14 @@ static bool is_uncopied(const struct heed_context *context, const struct matmul 
     return heed_foresees(context) && mm->cut.rows < mm->kernels->copied_rows && mm->ldb % crowded != 0;
 }
 
+/* Whether a Zen 5 takes strips of a b from memory (kernels/strips.inc). */
+static bool goes_by_strips(const struct heed_context *context, const struct matmul *mm)
+{
+    double bytes = (double)mm->n * (double)mm->k * (double)sizeof(float);
+    size_t most = mm->ldb % CROWDED_STRIDE_WIDE == 0 ? STRIP_ROWS : FEW_ACROSS;
+    return heed_asks_nearby(context) && bytes >= (double)context->in_order && mm->m > 1 && mm->m <= most;
+}
+
 static size_t least_rows(const struct matmul *mm)
 {
     return mm->packs || mm->m >= MANY_ROWS ? LEAST_PACKED_ROWS : LEAST_ROWS;
@@ -165,9 +176,10 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     if (!mm->packs && mm->epilogue.beta == 0.0f)
         reading = heed_find_reading(context, mm->m, mm->n, mm->k, mm->ldb);
     mm->across = reading ? reading->ahead : 0;
+    mm->strips = reading && goes_by_strips(context, mm);
     bool single = mm->m == 1 && !mm->packs;
-    size_t depth = reading ? reading->depth : ROW_DEPTH;
-    if ((reading || (single && mm->epilogue.beta == 0.0f)) && depth < mm->cut.depth)
+    size_t depth = mm->strips ? mm->k : reading ? reading->depth : ROW_DEPTH;
+    if (mm->strips || ((reading || (single && mm->epilogue.beta == 0.0f)) && depth < mm->cut.depth))
         mm->cut.depth = depth;
     if (reading || single)
         mm->cut.sliver = heed_across_cols(context, mm->n);
@@ -183,7 +195,7 @@ static void plan(const struct heed_context *context, struct matmul *mm)
         cols = mm->block;
     else if (mm->cut.rows >= HEED_COPIED_ROWS && !reading && !mm->uncopied)
         cols = heed_sliver(mm->kernels, mm->cut.rows, true);
-    cols = cols < heed_pad(mm->n) ? cols : heed_pad(mm->n);
+    cols = mm->strips ? 0 : cols < heed_pad(mm->n) ? cols : heed_pad(mm->n);
     mm->packed_floats = heed_whole_lines(heed_times(cols, mm->cut.depth));
     mm->worker_floats =
         heed_whole_lines(heed_plus(mm->packed_floats, mm->transpose_a ? heed_times(mm->cut.rows, mm->cut.depth) : 0));
@@ -334,6 +346,7 @@ static void multiply_in_place(const struct part *part)
     panels.ahead = mm->ahead;
     if (mm->across > 0)
         heed_read_across(mm->across, &panels);
+    panels.nearby = mm->strips;
     multiply(part, 0, part->rows, 0, part->cols, &panels);
 }
 

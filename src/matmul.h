@@ -22,6 +22,7 @@ struct matmul {
     enum heed_turning turned;
     bool packs;        /* b; else it is read in place */
     size_t across;     /* then, as in struct heed_panels, or 0 */
+    bool strips;       /* then, whether a b that is read across is asked for nearby */
     bool uncopied;     /* then, as there */
     bool wide;         /* as there */
     size_t ahead;      /* as there, of rows that few columns go across */

@@ -1753,8 +1753,8 @@ static void test_turned(const struct heed_kernels *table)
  * crowd L1 and that do not. */
 static void test_across(const struct heed_kernels *table)
 {
-    static const size_t sizes[][3] = {{1, 1030, 600}, {2, 1100, 67}, {3, 1040, 300}, {4, 1536, 133},
-                                      {5, 1024, 140}, {35, 1040, 9}, {1100, 3, 300}, {1024, 2, 140}};
+    static const size_t sizes[][3] = {{1, 1030, 600}, {2, 1100, 67}, {3, 1040, 300}, {4, 1536, 133}, {5, 1024, 140},
+                                      {8, 2048, 13},  {9, 1024, 7},  {35, 1040, 9},  {1100, 3, 300}, {1024, 2, 140}};
     static const size_t orders[] = {0, HEED_CPU_ANY_ORDER - 1};
     begin("%s few rows by a matrix that is read across", table->name);
     for (size_t threads = 1; threads <= 3; threads += 2)

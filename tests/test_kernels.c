@@ -306,6 +306,20 @@ static void sweep_gemm_narrow(void)
                         &(struct gemm_case){m, n, depths[i], turn % 3, turn % 4, 0, 0, turn & 1, kinds[j], 0, false});
 }
 
+/* A few rows by strips of a b nearby that is read across (strips.inc): whole and partial ones, of whole groups of steps
+ * and of some left over, by each way to end but those that begin from what is there. */
+static void sweep_gemm_strips(void)
+{
+    static const size_t cols[] = {300, 511, 512, 513, 545, 1030, 1100}, depths[] = {6, 8, 11, 40, 43};
+    static const unsigned kinds[] = {384, 219, 54, 714};
+    unsigned turn = 0;
+    for (size_t m = 2; m <= 10; m++)
+        for (size_t n = 0; n < sizeof cols / sizeof *cols; n++)
+            for (size_t d = 0; d < sizeof depths / sizeof *depths; d++, turn++)
+                check_gemm(&(struct gemm_case){m, cols[n], depths[d], turn % 3, turn % 5, 0, 0, turn & 1,
+                                               kinds[turn / 3 % 4], 0, false});
+}
+
 /* Products of few steps (flat.inc), of every rest of columns: in place, nearby or not, and packed, of more steps. */
 static void sweep_gemm_flat(void)
 {
@@ -1061,6 +1075,7 @@ static void test_table(const struct heed_kernels *table)
     end_sweep();
     begin("%s: gemm, few steps", table->name);
     sweep_gemm_flat();
+    sweep_gemm_strips();
     end_sweep();
     begin("%s: gemm, narrow", table->name);
     sweep_gemm_narrow();
