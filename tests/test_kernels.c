@@ -310,7 +310,7 @@ static void sweep_gemm_narrow(void)
  * and of some left over, by each way to end but those that begin from what is there. */
 static void sweep_gemm_strips(void)
 {
-    static const size_t cols[] = {300, 511, 512, 513, 545, 1030, 1100}, depths[] = {6, 8, 11, 40, 43};
+    static const size_t cols[] = {300, 511, 512, 513, 1024, 1025, 1100, 2070}, depths[] = {6, 8, 11, 40, 43};
     static const unsigned kinds[] = {384, 219, 54, 714};
     unsigned turn = 0;
     for (size_t m = 2; m <= 10; m++)
