@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * heed_attention: packs the keys of each head once, and shares heads, runs of query rows or key blocks over the
- * workers.
+ * workers. How tiles ask for keys and values is in attention_hints.c.
  */
-#include "internal.h"
+#include "attention.h"
 
 /* Query rows of a task: whole tiles of most tables (of 12, 16 or 24 rows; three of 16 where one has up to 20). Where a
  * map of each head is needed for their mean, it is one tile. */
@@ -34,27 +34,8 @@ _Static_assert(TASK_ROWS >= HEED_ATTENTION_ROWS, "rows of heads beside each othe
  * of all heads memory gives no more than of one head. */
 #define BESIDE_FLOATS 1024
 
-/* Of the second cache, what keys and values may take. */
-#define L2_SHARE 0.75
-
 /* Keys and values of so many times the second cache are taken to come from memory. */
 #define FAR_BYTES_PER_L2 8.0
-
-/* Few rows from which on keys are asked for far ahead, in the order of memory: of three times the second cache, which
- * others may have driven from the last one; of half the last cache; and of memory, which gives fewer rows all it has
- * without being asked. Values are by no fewer than ASKING_ROWS, if a tile covers them. The least keys of a sequence or
- * a page, as what follows these need not be what is read next, and the most floats of the keys that a tile reads. */
-#define ASKING_ROWS 4
-#define ASKING_MIXED_ROWS 3
-#define ASKING_FAR_ROWS 6
-#define ASKING_PER_L2 3
-#define ASKING_KEYS 1024
-#define ASKING_FLOATS 12288
-
-/* Rows from which on keys and values are asked for nearby if they lie in the last cache, and up to which values are if
- * they come from memory. */
-#define NEARBY_CACHED_ROWS 3
-#define NEARBY_FAR_ROWS 32
 
 /* Heads for each worker from which on it does not matter that some get one more. */
 #define FULL_SHARES 8
@@ -65,25 +46,6 @@ _Static_assert(TASK_ROWS >= HEED_ATTENTION_ROWS, "rows of heads beside each othe
 _Static_assert((int)HEED_MASK_NONE == (int)HEED_KIND_UNMASKED && (int)HEED_MASK_ADDITIVE == (int)HEED_KIND_ADDITIVE &&
                    (int)HEED_MASK_BOOLEAN == (int)HEED_KIND_BOOLEAN,
                "kernels.h repeats heed_mask_type");
-
-/* Everything about a call but its memory. */
-struct attention {
-    const struct heed_context *context;
-    heed_attention_args args;
-    struct heed_sequences queries, keys;
-    const struct heed_sequences *coming; /* keys that the cache will have got when this runs, or NULL */
-    bool lasting;                        /* planned for all keys that the cache may come to have */
-    size_t query_rows, key_rows;         /* of all sequences */
-    size_t longest_keys;                 /* in reach of any */
-    bool pack_values;                    /* rows of v that are no whole panels, or lie apart, are packed too */
-    bool keys_in_place;                  /* few queries: keys are not packed */
-    bool heads_as_rows;                  /* few queries: those of all heads of a group are the rows of a task */
-    size_t beside;                       /* heads of keys in place, beside each other, that such a task takes at once */
-    heed_attention_loop loop;            /* the one that runs: see choose_loop */
-    size_t task_rows, task_heads;
-    size_t tasks; /* runs of query rows */
-    float scale_log2e, cap, cap_slope;
-};
 
 /* The same with its scratch. */
 struct attention_run {
@@ -322,13 +284,6 @@ static bool packs(const struct attention *a)
     return !a->args.cache && (!a->keys_in_place || a->pack_values);
 }
 
-/* Bytes of so many keys and values of every head. */
-static double bytes_of_keys(const struct attention *a, size_t keys)
-{
-    double heads = (double)a->args.batch * (double)a->args.n_kv_heads;
-    return heads * (double)keys * (double)(a->args.head_dim + a->args.value_dim) * sizeof(float);
-}
-
 /* Whether the rows of all heads are parts of longer rows of memory. */
 static bool lie_beside(const heed_heads *tensor, size_t heads, size_t dim)
 {
@@ -339,7 +294,7 @@ static bool lie_beside(const heed_heads *tensor, size_t heads, size_t dim)
  * head by head. */
 static bool come_from_afar(const struct attention *a)
 {
-    double bytes = bytes_of_keys(a, a->longest_keys), l2 = (double)a->context->l2;
+    double bytes = heed_bytes_of_keys(a, a->longest_keys), l2 = (double)a->context->l2;
     return bytes > (heed_asks_nearby(a->context) ? (double)a->context->in_order : FAR_BYTES_PER_L2 * l2);
 }
 
@@ -696,109 +651,6 @@ static void set_position(struct heed_attention_task *task, const struct attentio
         task->first_block = (size_t)task->oldest / HEED_KEY_BLOCK * HEED_KEY_BLOCK;
 }
 
-/* The fewest rows that ask for so many bytes of keys and values. */
-static size_t asking_rows(const struct attention *a, double bytes)
-{
-    bool far = heed_from_memory(a->context, bytes);
-    if (!heed_has_wide_tiles(a->context))
-        return far ? ASKING_ROWS : SIZE_MAX;
-    if (!heed_foresees(a->context) || bytes < ASKING_PER_L2 * (double)a->context->l2)
-        return SIZE_MAX;
-    return far ? ASKING_FAR_ROWS : bytes >= (double)a->context->in_order ? ASKING_MIXED_ROWS : ASKING_ROWS;
-}
-
-/* Keys that lie one after the other. */
-static size_t keys_of_run(const struct heed_attention_task *task)
-{
-    return task->page_keys > 0 ? task->page_keys : task->keys;
-}
-
-/* Whether some rows of a task ask for keys: a tile reads them as fast as memory gives. Of memory not where values that
- * no tile covers, or no wide one of so many rows, come a few keys at a time, which requests would disturb. */
-static bool asks_for_keys(const struct attention *a, const struct heed_attention_task *task, size_t rows, double bytes)
-{
-    const struct heed_kernels *kernels = a->context->kernels;
-    if (rows < asking_rows(a, bytes) || rows > kernels->tallest)
-        return false;
-    size_t cols = kernels->tile_cols[rows - 1];
-    size_t covered = heed_has_wide_tiles(a->context) ? cols : kernels->tile_cols[0];
-    bool far = heed_from_memory(a->context, bytes) && rows <= HEED_FORESEEN_ROWS;
-    return keys_of_run(task) >= ASKING_KEYS && a->args.head_dim * cols <= ASKING_FLOATS &&
-           (!far || a->args.value_dim <= covered);
-}
-
-static bool asks_for_values(const struct attention *a, size_t rows)
-{
-    return heed_has_wide_tiles(a->context) && rows >= ASKING_ROWS && rows <= HEED_FORESEEN_ROWS &&
-           a->args.value_dim <= a->context->kernels->tile_cols[rows - 1];
-}
-
-static void ask_nearby_for_values(struct heed_panels *v, bool far)
-{
-    v->nearby = true;
-    v->far = far;
-    v->foreseen = NEARBY_FAR_ROWS;
-}
-
-/* What a Zen 5 asks for nearby of keys in place, and of values beside them of which the last cache holds a part at the
- * most. Other keys than these and a cache's are copied just before they are used. */
-static void ask_nearby_in_place(const struct attention *a, struct heed_attention_task *task, double bytes)
-{
-    task->k.nearby = true;
-    if (bytes >= (double)a->context->in_order)
-        ask_nearby_for_values(&task->v, heed_from_memory(a->context, bytes));
-}
-
-/* What it asks for of a cache: keys and values for few rows, one or two of them where not all lies in the last cache;
- * and values in memory for more. In the order of memory where what follows is read next, and at least a quarter of it
- * comes from there. */
-static void ask_nearby_of_cache(const struct attention *a, struct heed_attention_task *task, size_t rows, double bytes)
-{
-    bool cached = bytes < (double)a->context->in_order, far = heed_from_memory(a->context, bytes);
-    bool in_order = 2.0 * bytes >= 3.0 * (double)a->context->in_order && keys_of_run(task) >= ASKING_KEYS;
-    if (cached && rows < NEARBY_CACHED_ROWS)
-        return;
-    if (rows <= HEED_FORESEEN_TALLEST) {
-        task->k.nearby = true;
-        task->k.far = in_order;
-        task->k.foreseen = HEED_FORESEEN_TALLEST;
-    }
-    if (rows <= HEED_FORESEEN_TALLEST || (far && rows <= NEARBY_FAR_ROWS))
-        ask_nearby_for_values(&task->v, in_order);
-}
-
-static void ask_nearby(const struct attention *a, struct heed_attention_task *task, size_t rows, double bytes)
-{
-    if (bytes <= L2_SHARE * (double)a->context->l2)
-        return;
-    if (a->keys_in_place)
-        ask_nearby_in_place(a, task, bytes);
-    else if (a->args.cache)
-        ask_nearby_of_cache(a, task, rows, bytes);
-}
-
-/* Keys and values come from the same place, but keys of some blocks go together. */
-static void foresee(const struct attention *a, struct heed_attention_task *task)
-{
-    double bytes = bytes_of_keys(a, task->keys);
-    size_t width = a->context->kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1], rows = task->rows / task->heads;
-    struct heed_panels *k = &task->k, *v = &task->v;
-    bool asks = asks_for_keys(a, task, rows, bytes);
-    heed_foresee(a->context, bytes, v);
-    if (v->foreseen == HEED_FORESEEN_CACHED_ROWS && (!heed_has_wide_tiles(a->context) || width < a->args.value_dim))
-        v->foreseen = HEED_FORESEEN_MIXED_ROWS;
-    k->foreseen = asks || (v->far && rows > HEED_FORESEEN_ROWS) ? HEED_FORESEEN_TALLEST : v->foreseen;
-    k->far = asks || (v->far && rows == 1);
-    if (a->keys_in_place)
-        k->foreseen = 0;
-    else
-        v->far = k->far;
-    if (asks && asks_for_values(a, rows))
-        v->foreseen = HEED_FORESEEN_ROWS;
-    if (heed_asks_nearby(a->context))
-        ask_nearby(a, task, rows, bytes);
-}
-
 static void set_panels(struct heed_attention_task *task, const struct attention_run *run, struct kv_head at)
 {
     const struct attention *a = &run->a;
@@ -820,7 +672,7 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
                                        a->args.v.row_stride);
     double bytes = (double)task->keys * (double)(dim + padded) * sizeof(float);
     bool own = a->loop == HEED_ATTENTION_LOOP_HEADS;
-    task->k.near = task->v.near = own && bytes <= L2_SHARE * (double)a->context->l2;
+    task->k.near = task->v.near = own && bytes <= HEED_L2_SHARE * (double)a->context->l2;
 }
 
 static void set_pages(struct heed_attention_task *task, const struct attention *a, size_t b, size_t kv_head)
@@ -863,14 +715,6 @@ static void set_outputs(struct heed_attention_task *task, const struct attention
             args->log_sum_exp.data + row_start(&sum, &padded_rows, b, h, row, &task->log_sum_row, &task->log_sum_head);
 }
 
-/* Whether a head's keys and values exceed L2, or a CPU of vectors as wide as Zen 5's computes as fast as that gives
- * them: 512 to 2048 keys of 64 to 256 dimensions 1.01 to 1.03 on it. */
-static bool wants_tall_tiles(const struct attention *a, size_t keys)
-{
-    double bytes = (double)keys * (double)(a->args.head_dim + a->args.value_dim) * sizeof(float);
-    return a->context->wide_core || bytes >= (double)a->context->l2;
-}
-
 /* What task (unit of heads, tile) of all tiles is about: rows from `row` on of one head of one sequence, or the heads
  * of its group, or those beside it, for few queries. */
 struct place {
@@ -902,8 +746,7 @@ static void set_task(struct heed_attention_task *task, const struct attention_ru
         set_pages(task, a, at.b, kv.h);
     else
         set_panels(task, run, kv);
-    foresee(a, task);
-    task->tall = wants_tall_tiles(a, task->keys);
+    heed_foresee_keys(a, task);
     set_position(task, a, at.b, at.row);
     set_mask(task, &args->mask, at.b, at.h, at.row);
 }
@@ -951,7 +794,7 @@ static struct heed_coming_keys coming_keys(const struct attention_run *run, size
     struct kv_head at = {index / args->n_kv_heads, index % args->n_kv_heads, 0};
     size_t first = first_in_reach(a, at.b), end = keys_in_reach(a, at.b), keys = end > first ? end - first : 0;
     double bytes = (double)(args->head_dim + args->value_dim) * sizeof(float), l2 = (double)a->context->l2;
-    double room = 0.5 * l2 / bytes - (double)keys, all = bytes_of_keys(a, keys);
+    double room = 0.5 * l2 / bytes - (double)keys, all = heed_bytes_of_keys(a, keys);
     bool few = queries_of_head(a) < keys / 2;
     if (room <= 0.0 || all <= (few ? FAR_BYTES_PER_L2 * l2 : l2))
         return coming;
