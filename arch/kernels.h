@@ -50,6 +50,9 @@
 #define HEED_FORESEEN_CACHED_ROWS 3
 #define HEED_FORESEEN_TALLEST 9
 
+/* The most rows that go by strips of a b in place (kernels/strips.inc), without a copy of any of it. */
+#define HEED_STRIP_ROWS 9
+
 /* The most rows, two tiles, that ask for lines of packed weights nearby. */
 #define HEED_NEARBY_ROWS 18
 

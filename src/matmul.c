@@ -50,9 +50,6 @@
  * room for a copy of a panel needs no workspace. */
 #define ROW_DEPTH (HEED_SMALL_FLOATS / HEED_PANEL)
 
-/* The most rows that go by strips of b, where its rows share sets of L1; of others FEW_ACROSS. */
-#define STRIP_ROWS 9
-
 /* Rows that a CPU follows a few rows of b best by. */
 #define FEW_ACROSS 4
 
@@ -131,12 +128,12 @@ static bool is_uncopied(const struct heed_context *context, const struct matmul 
     return heed_foresees(context) && mm->cut.rows < mm->kernels->copied_rows && mm->ldb % crowded != 0;
 }
 
-/* Whether a Zen 5 takes strips of a b from memory (kernels/strips.inc). */
+/* Whether a Zen 5 takes strips of a b from memory (kernels/strips.inc): by more than a few rows where those of b share
+ * sets of L1. */
 static bool goes_by_strips(const struct heed_context *context, const struct matmul *mm)
 {
-    double bytes = (double)mm->n * (double)mm->k * (double)sizeof(float);
-    size_t most = mm->ldb % CROWDED_STRIDE_WIDE == 0 ? STRIP_ROWS : FEW_ACROSS;
-    return heed_asks_nearby(context) && bytes >= (double)context->in_order && mm->m > 1 && mm->m <= most;
+    size_t most = mm->ldb % CROWDED_STRIDE_WIDE == 0 ? HEED_STRIP_ROWS : FEW_ACROSS;
+    return heed_asks_nearby(context) && heed_are_rows_afar(context, mm->n, mm->k) && mm->m > 1 && mm->m <= most;
 }
 
 static size_t least_rows(const struct matmul *mm)

@@ -303,7 +303,7 @@ static void foresee_nearby(const struct heed_context *context, struct heed_produ
     b->near |= comes_unasked(context, product, bytes);
     b->nearby = !b->near && product->m <= HEED_NEARBY_ROWS;
     b->foreseen = b->nearby ? HEED_NEARBY_ROWS : HEED_FORESEEN_TALLEST;
-    b->far = product->m > 1 && product->m <= IN_ORDER_ROWS && heed_from_memory(context, bytes);
+    b->far = b->nearby && product->m > 1 && product->m <= IN_ORDER_ROWS && heed_from_memory(context, bytes);
 }
 
 /* Weights of more than a third of what is taken for cached come from it in part where others use it too; then three

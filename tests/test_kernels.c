@@ -1075,6 +1075,8 @@ static void test_table(const struct heed_kernels *table)
     end_sweep();
     begin("%s: gemm, few steps", table->name);
     sweep_gemm_flat();
+    end_sweep();
+    begin("%s: gemm, strips", table->name);
     sweep_gemm_strips();
     end_sweep();
     begin("%s: gemm, narrow", table->name);
