@@ -30,6 +30,7 @@ typedef __m256 vf;
 #else
 #define GEMM_FEW_ROWS 2
 #endif
+#define GEMM_MAIN_STEPS 4
 #define GEMM_LAST_STEPS 0
 #define GEMM_LAST_ROWS 1
 #define GEMM_LAST_TILE 0

@@ -28,6 +28,7 @@ typedef __m512 vf;
 #define GEMM_PREFETCH 16
 #define GEMM_COPIED_ROWS 128
 #define GEMM_FEW_ROWS 3
+#define GEMM_MAIN_STEPS 1
 #define GEMM_LAST_STEPS 4
 #define GEMM_LAST_ROWS 2
 #define GEMM_LAST_TILE 20

@@ -23,6 +23,7 @@ typedef float vf;
 #define GEMM_PREFETCH 0
 #define GEMM_COPIED_ROWS 32
 #define GEMM_FEW_ROWS 1
+#define GEMM_MAIN_STEPS 1
 #define GEMM_LAST_STEPS 0
 #define GEMM_LAST_ROWS 1
 #define GEMM_LAST_TILE 0
