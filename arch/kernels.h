@@ -75,8 +75,9 @@ struct heed_panels {
     size_t foreseen; /* a hint: what up to so many rows read is foreseen by the CPU; HEED_FORESEEN_TALLEST at most, but
                       * for a b that is read across or asked for nearby */
     bool far;        /* a hint: what is foreseen comes from memory, which tiles that gain by it then ask */
-    size_t across;   /* a hint, in place and far: not rows to come are asked for, but so many floats ahead in each row,
-                      * and at its end in the rows below the last; if nearby, few rows go by strips (strips.inc) */
+    size_t across;   /* a hint, in place: rows are read from end to end; if far, not those to come are asked for, but so
+                      * many floats ahead in each, and at its end in the rows below the last; if nearby, few rows go by
+                      * strips (strips.inc) */
     bool nearby;     /* a hint: what is foreseen is asked for in L1 instead, wherever it comes from; if far, in the
                       * order of memory */
     bool uncopied;   /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */

@@ -22,6 +22,7 @@ struct matmul {
     enum heed_turning turned;
     bool packs;        /* b; else it is read in place */
     size_t across;     /* then, as in struct heed_panels, or 0 */
+    bool asks_across;  /* then, whether what is read across is asked for */
     bool strips;       /* then, whether a b that is read across is asked for nearby */
     bool uncopied;     /* then, as there */
     bool wide;         /* as there */
@@ -71,7 +72,10 @@ struct heed_reading {
 /* Or NULL, by so many rows of so many columns. c holds the sums meanwhile, so that no old c may be in it. */
 const struct heed_reading *heed_find_reading(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
                                              size_t ld);
-void heed_read_across(size_t ahead, struct heed_panels *b);
+void heed_read_across(const struct matmul *mm, struct heed_panels *b);
+
+/* Whether so many rows ask for what they read so, or leave it to the CPU. */
+bool heed_asks_across(const struct heed_context *context, size_t rows, size_t ld);
 
 /* Columns of such a b that are worth a task. */
 size_t heed_across_cols(const struct heed_context *context, size_t cols);

@@ -138,6 +138,7 @@ void heed_turned_plan(const struct heed_context *context, struct matmul *mm)
     heed_cut(context, few, longer, mm->k, few, &mm->cut);
     size_t l2_floats = context->l2 / sizeof(float) / PER_L2, panels = l2_floats / mm->k / HEED_PANEL;
     mm->across = reading ? reading->ahead : 0;
+    mm->asks_across = heed_asks_across(context, few, mm->lda);
     mm->cut.depth = reading && reading->depth < mm->k ? reading->depth : mm->k;
     size_t block = BLOCK;
     if (reading && l2_floats / few > BLOCK)
@@ -179,7 +180,7 @@ static void multiply_block(const struct matmul *mm, size_t i, size_t rows, const
         columns.uncopied = reads_several_panels(mm);
         columns.near = heed_is_near(depth, mm->lda);
         if (mm->across > 0)
-            heed_read_across(mm->across, &columns);
+            heed_read_across(mm, &columns);
         store.accumulate = p > 0;
         mm->kernels->gemm(mm->n, rows, depth, b + p, ldb, &columns, room->result, rows, &store);
     }

@@ -1749,19 +1749,22 @@ static void test_turned(const struct heed_kernels *table)
     end();
 }
 
-/* Few rows or columns, by a matrix in place that is read across: as from memory and as from the caches, by rows that
- * crowd L1 and that do not. */
+/* Few rows or columns, by a matrix in place that is read across: as from memory, asked for or not, and as from the
+ * caches, by rows that crowd L1 and that do not; and as many as have it packed. */
 static void test_across(const struct heed_kernels *table)
 {
-    static const size_t sizes[][3] = {{1, 1030, 600}, {2, 1100, 67}, {3, 1040, 300}, {4, 1536, 133}, {5, 1024, 140},
-                                      {8, 2048, 13},  {9, 1024, 7},  {35, 1040, 9},  {1100, 3, 300}, {1024, 2, 140}};
-    static const size_t orders[] = {0, HEED_CPU_ANY_ORDER - 1};
+    static const size_t sizes[][3] = {{1, 1030, 600}, {2, 1100, 67},  {3, 1040, 300},  {4, 1536, 133},
+                                      {5, 1024, 140}, {8, 2048, 13},  {9, 1024, 7},    {35, 1040, 9},
+                                      {1100, 3, 300}, {1024, 2, 140}, {17, 1024, 300}, {97, 259, 40}};
+    static const struct {
+        size_t in_order, l2;
+    } caches[] = {{0, 1024}, {0, (size_t)1 << 20}, {HEED_CPU_ANY_ORDER - 1, 1024}};
     begin("%s few rows by a matrix that is read across", table->name);
     for (size_t threads = 1; threads <= 3; threads += 2)
-        for (size_t order = 0; order < COUNT(orders); order++) {
+        for (size_t kind = 0; kind < COUNT(caches); kind++) {
             heed_context *context = context_on(table, threads);
-            context->in_order = orders[order];
-            context->l2 = 1024;
+            context->in_order = caches[kind].in_order;
+            context->l2 = caches[kind].l2;
             for (size_t i = 0; i < COUNT(sizes); i++)
                 for (size_t gap = 0; gap <= 3; gap += 3) {
                     check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);

@@ -127,8 +127,8 @@ static void check_gemm(const struct gemm_case *g)
     b.data = arena_place(&t.b, in_place ? span(g->k, b_cols, b.row) : packed_floats, g->at_end);
     b.next = g->ahead ? b.data : NULL;
     b.foreseen = foreseen[g->kind % 5];
-    b.far = g->kind % 5 == 4;
-    b.across = b.far && in_place ? g->n / 2 : 0;
+    b.far = g->kind % 5 == 4 && g->kind % 36 != 0;
+    b.across = g->kind % 5 == 4 && in_place ? g->n / 2 : 0;
     b.near = g->kind / 5 % 2;
     b.nearby = g->kind % 11 > 7;
     b.foreseen = b.nearby ? HEED_NEARBY_ROWS : b.foreseen;
@@ -254,11 +254,11 @@ static void sweep_gemm_few_columns(void)
     }
 }
 
-/* A single row by a b in place (gemv.inc), from zero and from what is there, and asked for across: of the kinds these
- * name b neither near nor foreseen, or far. */
+/* A single row by a b in place (gemv.inc), from zero and from what is there, and read across, asked for or not: of the
+ * kinds these name b neither near nor foreseen, or far, or across alone. */
 static void sweep_gemm_row(void)
 {
-    static const unsigned kinds[] = {0, 33, 24};
+    static const unsigned kinds[] = {0, 33, 24, 144};
     for (size_t n = 255; n <= 256 + 67; n++)
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
             check_gemm(&(struct gemm_case){1, n, 1 + n % 18, 0, 0, 0, 0, 1, kinds[i], 0, false});
