@@ -35,13 +35,14 @@
 #define IN_PLACE_ROWS 256
 
 /* A tile of a panel reads single lines of a b in place, a row apart, of which caches keep eight in a set; packing reads
- * runs. A b of so many times L2 is packed from so many rows on, where its rows share sets from fewer on, and by few
- * rows in parts of k, whose runs are longer. On Zen 3 1.05 to 1.6 times as fast. */
-#define PANEL_PACKED_ROWS 96
-#define PANEL_PACKED_PER_L2 4
-#define CROWDED_PACKED_ROWS 16
-#define CROWDED_PACKED_PER_L2 2
-#define CROWDED_PACKED_STRIDE 1024
+ * runs. A b of several times L2 is packed from so many rows on, fewer where it comes from memory, and fewest where its
+ * rows are so many floats apart that they share sets. By few rows it is in parts of k, whose runs are longer. On Zen 3
+ * 1.05 to 2 times as fast. */
+static const struct packing {
+    size_t per_l2; /* times L2 that b takes */
+    bool from_memory;
+    size_t stride, rows;
+} packings[] = {{2, false, 1024, 7}, {4, false, 1, 96}, {4, true, 256, 5}, {4, true, 1, 32}};
 #define LEAST_PACKED_COLS 256
 #define FEW_PACKED_ROWS 64
 #define FEW_PACKED_DEPTH 256
@@ -133,7 +134,7 @@ size_t heed_across_cols(const struct heed_context *context, size_t cols)
 
 bool heed_asks_across(const struct heed_context *context, size_t rows, size_t ld)
 {
-    bool brings = rows == 1 || (rows <= FEW_ACROSS && ld % CROWDED_PACKED_STRIDE == 0);
+    bool brings = rows == 1 || (rows <= FEW_ACROSS && ld % CROWDED_STRIDE_WIDE == 0);
     return context->l2 > UNASKED_L2 || !brings;
 }
 
@@ -157,10 +158,15 @@ static bool gains_by_packing(const struct heed_context *context, const struct ma
     bool by_panels = mm->kernels->tile_cols[mm->kernels->mr - 1] == HEED_PANEL && !context->wide_core;
     if (!by_panels || mm->n < LEAST_PACKED_COLS)
         return false;
-    double l2 = (double)context->l2, bytes = (double)mm->n * (double)mm->k * (double)sizeof(float);
-    bool crowded = mm->ldb % CROWDED_PACKED_STRIDE == 0 && bytes >= CROWDED_PACKED_PER_L2 * l2;
-    return (crowded && mm->m >= CROWDED_PACKED_ROWS) ||
-           (mm->m >= PANEL_PACKED_ROWS && bytes >= PANEL_PACKED_PER_L2 * l2);
+    double bytes = (double)mm->n * (double)mm->k * (double)sizeof(float);
+    for (size_t i = 0; i < sizeof packings / sizeof *packings; i++) {
+        const struct packing *p = &packings[i];
+        bool fits = mm->m >= p->rows && mm->ldb % p->stride == 0;
+        if (fits && bytes >= (double)p->per_l2 * (double)context->l2 &&
+            (!p->from_memory || bytes >= (double)context->in_order))
+            return true;
+    }
+    return false;
 }
 
 /* Whether a Zen 5 takes strips of a b from memory (kernels/strips.inc): by more than a few rows where those of b share
