@@ -95,6 +95,11 @@ int check_that(int condition, const char *format, ...)
     return condition;
 }
 
+void check_ok(heed_status status, const char *what)
+{
+    check_that(status == HEED_OK, "%s: %s", what, heed_status_string(status));
+}
+
 size_t checks_made(void)
 {
     return tap.checks;
@@ -331,6 +336,34 @@ heed_context *context_on(const struct heed_kernels *table, size_t threads)
         printf("Bail out! no context\n");
         exit(99);
     }
+    return context;
+}
+
+static void run_on_host(void *arg, size_t n, heed_task *task, void *task_arg)
+{
+    static size_t order[1 << 16];
+    struct host *host = arg;
+    host->runs++;
+    host->tasks = n;
+    for (size_t i = 0; i < n; i++)
+        order[i] = n - 1 - i;
+    for (size_t i = n; host->random && i > 1; i--) {
+        size_t j = random_below(i), kept = order[i - 1];
+        order[i - 1] = order[j];
+        order[j] = kept;
+    }
+    for (size_t i = 0; i < n; i++)
+        task(task_arg, order[i], random_below(host->threads));
+}
+
+heed_context *host_context(const struct heed_kernels *table, struct host *host)
+{
+    heed_context *context = NULL;
+    heed_context_options options = HEED_CONTEXT_OPTIONS_INIT;
+    options.executor = HEED_EXECUTOR_HOST;
+    options.threads = host->threads;
+    options.host = (heed_host){run_on_host, host};
+    CHECK(heed_context_create_on(&context, &options, table) == HEED_OK);
     return context;
 }
 

@@ -9,6 +9,8 @@
 
 #include "internal.h"
 
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
 /* ---- TAP ---- */
 
 /* Begins one TAP line; the name is printf-formatted. */
@@ -32,6 +34,9 @@ void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Counts a check; the first failures of a pair print their text. Returns condition. */
 int check_that(int condition, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define CHECK(condition) check_that(condition, "%s:%d: %s", __FILE__, __LINE__, #condition)
+
+/* The same of a call of the library; what names it. */
+void check_ok(heed_status status, const char *what);
 
 /* Checks so far in the whole program. */
 size_t checks_made(void);
@@ -92,6 +97,14 @@ double subnormal_slack(const struct heed_kernels *table);
 
 /* A context on any runnable table. NULL options: one thread. */
 heed_context *context_on(const struct heed_kernels *table, size_t threads);
+
+/* A host that runs tasks in reverse or random order, each with any worker number, and what it ran. */
+struct host {
+    size_t threads, runs;
+    int random;
+    size_t tasks; /* of the last run */
+};
+heed_context *host_context(const struct heed_kernels *table, struct host *host);
 
 /* 1 where the tests run under an emulator or are asked to be quick (HEED_TEST_QUICK in the environment). */
 int quick(void);

@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* ---- memory in which no byte may change ---- */
 
 #define SLOTS 12

@@ -12,8 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* ---- detection ---- */
 
 /* The bits that may decide, in the order of one number; written from the processor manuals. */

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static heed_context *context;
 static const struct inexact nothing = {NULL, NULL};
 

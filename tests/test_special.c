@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define LONGEST 67
 
 static heed_context *context;

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT
+ * The bits of a product do not depend on how its operands lie or on the way that the library takes, and the workspace
+ * that the query asks for serves each of them, in any table.
+ */
+#include "check.h"
+
+#include <string.h>
+
+static void check_residual_in_place(const heed_context *context, size_t rows, size_t in, size_t out)
+{
+    float *x = buffer(rows * in, 1), *w = buffer(in * out, 2), *bias = buffer(out, 1);
+    float *r = buffer(rows * out, 2), *y = buffer(rows * out, 3);
+    fill_uniform(x, rows * in, -1.0f, 1.0f);
+    fill_uniform(w, in * out, -1.0f, 1.0f);
+    fill_uniform(bias, out, -1.0f, 1.0f);
+    fill_uniform(r, rows * out, -1.0f, 1.0f);
+    const heed_weights *kinds[] = {packed(in, out, w), packed_pair(in, out, w, w)};
+    for (int kind = 0; kind < 4; kind++) {
+        heed_linear_options o = HEED_LINEAR_OPTIONS_INIT;
+        o.bias = kind & 1 ? bias : NULL;
+        o.activation = kind & 1 ? HEED_ACTIVATION_GELU_ERF : HEED_ACTIVATION_NONE;
+        o.residual = r;
+        o.ld_residual = out;
+        check_ok(heed_linear(context, rows, x, in, kinds[kind / 2], &o, y, out), "linear");
+        float *in_place = buffer(rows * out, 2);
+        memcpy(in_place, r, rows * out * sizeof *r);
+        o.residual = in_place;
+        check_ok(heed_linear(context, rows, x, in, kinds[kind / 2], &o, in_place, out), "linear over its residual");
+        check_same(rows, out, in_place, out, y, out, "residual in place");
+    }
+}
+
+/* k is long enough to be cut, or a single row so wide that c might hold its sums, and the residual lies where they
+ * would. */
+static void test_residual_in_place(const struct heed_kernels *table, const heed_context *context)
+{
+    begin("%s linear over its residual", table->name);
+    check_residual_in_place(context, 40, 1700, 19);
+    check_residual_in_place(context, 1, 50, 1000);
+    release_all();
+    end();
+}
+
+/* A host's pool that runs every task on its last worker. */
+struct last_worker {
+    size_t threads, runs;
+};
+
+static void run_on_last(void *host, size_t n_tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg)
+{
+    struct last_worker *last = host;
+    last->runs++;
+    for (size_t i = 0; i < n_tasks; i++)
+        task(arg, i, last->threads - 1);
+}
+
+static heed_context *context_of_last(struct last_worker *last, const struct heed_kernels *table)
+{
+    heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
+    heed_context *context;
+    o.executor = HEED_EXECUTOR_HOST;
+    o.threads = last->threads;
+    o.host = (heed_host){run_on_last, last};
+    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
+    return context;
+}
+
+static void test_last_worker(const struct heed_kernels *table)
+{
+    enum { N = 512, DEPTH = 600 };
+    struct last_worker last = {.threads = 9};
+    begin("%s matmul on the last worker", table->name);
+    heed_context *context = context_of_last(&last, table);
+    float *a = buffer(16 * DEPTH, 1), *b = buffer(N * DEPTH, 2), *want = buffer(16 * N, 3), *c = buffer(16 * N, 3);
+    fill_uniform(a, 16 * DEPTH, -1.0f, 1.0f);
+    fill_uniform(b, N * DEPTH, -1.0f, 1.0f);
+    size_t bytes = 0;
+    CHECK(heed_matmul_workspace(context, HEED_TRANSPOSE, HEED_TRANSPOSE, 16, N, DEPTH, &bytes) == HEED_OK);
+    heed_workspace workspace = {buffer(bytes / sizeof(float), 0), bytes};
+    heed_status status = heed_matmul(context, HEED_TRANSPOSE, HEED_TRANSPOSE, 16, N, DEPTH, 1.0f, a, 16, b, DEPTH, 0.0f,
+                                     c, N, &workspace);
+    check_ok(status, "on the last worker");
+    check_that(last.runs > 0, "%s: the host was not called", table->name);
+    heed_context_destroy(context);
+    context = context_on(table, 1);
+    check_ok(
+        heed_matmul(context, HEED_TRANSPOSE, HEED_TRANSPOSE, 16, N, DEPTH, 1.0f, a, 16, b, DEPTH, 0.0f, want, N, NULL),
+        "serial");
+    check_same(16, N, c, N, want, N, "matmul on the last worker");
+    heed_context_destroy(context);
+    release_all();
+    end();
+}
+
+/* The workspace of a column by one step, which a is turned for or not by where c lies, is the same for many workers. */
+static void test_workspace_of_columns(const struct heed_kernels *table)
+{
+    enum { LENGTH = 200000 };
+    struct last_worker last = {.threads = 8};
+    begin("%s workspace of a column by one step", table->name);
+    heed_context *context = context_of_last(&last, table);
+    float *a = buffer(LENGTH, 1), *c = buffer(2 * LENGTH, 2), *want = buffer(LENGTH, 3), b = 3.0f;
+    fill_uniform(a, LENGTH, -1.0f, 1.0f);
+    for (size_t i = 0; i < LENGTH; i++)
+        want[i] = b * a[i] + 0.0f;
+    for (size_t ldc = 1; ldc <= 2; ldc++) {
+        size_t bytes = 0;
+        CHECK(heed_matmul_workspace(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, LENGTH, 1, 1, &bytes) == HEED_OK);
+        heed_workspace workspace = {buffer(bytes / sizeof(float), 0), bytes};
+        check_ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, LENGTH, 1, 1, 1.0f, a, 1, &b, 1, 0.0f, c,
+                             ldc, &workspace),
+                 "a column by one step");
+        check_same(LENGTH, 1, c, ldc, want, 1, "a column by one step");
+    }
+    heed_context_destroy(context);
+    release_all();
+    end();
+}
+
+/* A workspace as large as the query says serves a product that k is split for and one that it is not, whatever the
+ * second cache holds. */
+static void test_split_workspace(const struct heed_kernels *table)
+{
+    enum { M = 32, N = 330, DEPTH = 2100 };
+    static const size_t depths[] = {1025, 2100};
+    begin("%s workspace of a long product", table->name);
+    heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
+    heed_context *context;
+    o.executor = HEED_EXECUTOR_SERIAL;
+    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
+    float *a = buffer(M * DEPTH, 1), *b = buffer(N * DEPTH, 2), *want = buffer(M * N, 3), *c = buffer(M * N, 3);
+    fill_uniform(a, M * DEPTH, -1.0f, 1.0f);
+    fill_uniform(b, N * DEPTH, -1.0f, 1.0f);
+    for (size_t d = 0; d < COUNT(depths); d++)
+        for (context->l2 = 256 * 1024; context->l2 <= 2048 * 1024; context->l2 *= 2) {
+            size_t k = depths[d], n = k < DEPTH ? 64 : N, bytes = 0;
+            CHECK(heed_matmul_workspace(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, M, n, k, &bytes) == HEED_OK);
+            heed_workspace workspace = {buffer(bytes / sizeof(float), 0), bytes};
+            check_ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, M, n, k, 1.0f, a, k, b, k, 0.0f, c, n,
+                                 &workspace),
+                     "in a workspace");
+            check_ok(
+                heed_matmul(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, M, n, k, 1.0f, a, k, b, k, 0.0f, want, n, NULL),
+                "without");
+            check_same(M, n, c, n, want, n, "matmul in a workspace");
+        }
+    heed_context_destroy(context);
+    release_all();
+    end();
+}
+
+/* A matrix as heed_matmul takes it, at the end of its page. */
+static const float *stored(bool transposed, size_t rows, size_t cols, const float *x, size_t *ld, size_t gap)
+{
+    size_t stored_rows = transposed ? cols : rows, stored_cols = transposed ? rows : cols;
+    *ld = stored_cols + gap;
+    float *y = guarded((stored_rows - 1) * *ld + stored_cols, 1);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j++)
+            y[transposed ? j * *ld + i : i * *ld + j] = x[i * cols + j];
+    return y;
+}
+
+/* Every form of a product, and one workspace for all that alpha and beta may be, gives the bits of the plain one. */
+static void check_forms(const heed_context *context, size_t m, size_t n, size_t k, size_t gap)
+{
+    float *a = buffer(m * k, 1), *b = buffer(k * n, 1), *want = buffer(m * n, 2), *scaled = buffer(m * n, 2);
+    fill_uniform(a, m * k, -1.0f, 1.0f);
+    fill_uniform(b, k * n, -1.0f, 1.0f);
+    check_ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, m, n, k, 1.0f, a, k, b, n, 0.0f, want, n, NULL),
+             "plain");
+    for (size_t i = 0; i < m * n; i++)
+        scaled[i] = -2.0f * want[i];
+    for (unsigned form = 0; form < 4; form++) {
+        heed_transpose ta = form & 1 ? HEED_TRANSPOSE : HEED_NO_TRANSPOSE,
+                       tb = form & 2 ? HEED_TRANSPOSE : HEED_NO_TRANSPOSE;
+        size_t lda, ldb, ldc = n + gap, bytes = 1;
+        const float *stored_a = stored(form & 1, m, k, a, &lda, gap), *stored_b = stored(form & 2, k, n, b, &ldb, gap);
+        float *c = guarded((m - 1) * ldc + n, 1);
+        CHECK(heed_matmul_workspace(context, ta, tb, m, n, k, &bytes) == HEED_OK);
+        heed_workspace workspace = {guarded_bytes(bytes, 1), bytes};
+        check_ok(heed_matmul(context, ta, tb, m, n, k, 1.0f, stored_a, lda, stored_b, ldb, 0.0f, c, ldc, &workspace),
+                 "form");
+        check_same(m, n, c, ldc, want, n, "form of a product");
+        check_ok(heed_matmul(context, ta, tb, m, n, k, -1.0f, stored_a, lda, stored_b, ldb, 2.0f, c, ldc, &workspace),
+                 "old c");
+        check_same(m, n, c, ldc, want, n, "twice less once");
+        check_ok(heed_matmul(context, ta, tb, m, n, k, 0.0f, stored_a, lda, stored_b, ldb, -2.0f, c, ldc, &workspace),
+                 "scaled");
+        check_same(m, n, c, ldc, scaled, n, "c scaled");
+    }
+}
+
+/* Few rows by a transposed b and few columns by a transposed a, from vectors on to more than few, read as a CPU may be
+ * said to read them, by one thread and by several. */
+static void test_turned(const struct heed_kernels *table)
+{
+    static const size_t sizes[][3] = {
+        {1, 16, 16},    {16, 1, 16},     {1, 15, 20},    {1, 256, 512},  {2, 300, 1021}, {5, 1061, 257}, {8, 256, 512},
+        {9, 300, 300},  {11, 1593, 129}, {12, 280, 260}, {23, 300, 257}, {32, 257, 256}, {33, 260, 256}, {64, 1, 16},
+        {1061, 1, 300}, {300, 2, 67},    {2593, 5, 40},  {1061, 8, 300}, {300, 15, 67},  {257, 16, 129}, {1100, 31, 50},
+        {300, 32, 40},  {7, 5, 3},       {33, 24, 40},   {60, 4, 40},    {64, 3, 513},   {300, 400, 5},  {1061, 1, 1},
+        {1, 1061, 1},   {700, 1, 5},     {1, 700, 5},    {500, 1, 3},    {30, 70, 1},    {100, 1, 2500}, {1100, 33, 50},
+        {141, 61, 300}, {300, 128, 129}, {3, 70, 1040},  {2, 90, 705},   {12, 80, 900},  {1, 600, 300},  {70, 2, 777}};
+    begin("%s every form of products of few rows or columns", table->name);
+    for (size_t threads = 1; threads <= 3; threads += 2) {
+        heed_context *context = context_on(table, threads);
+        const size_t in_order = context->in_order, l2 = context->l2;
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            context->in_order = i % 3 > 0 ? 0 : in_order;
+            context->wide_core = i % 2 > 0;
+            context->l2 = i % 3 > 1 ? 1024 : l2;
+            check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], threads == 1 ? 0 : 3);
+            check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], threads == 1 ? 3 : 0);
+            release_all();
+        }
+        heed_context_destroy(context);
+    }
+    end();
+}
+
+/* Few rows or columns, by a matrix in place that is read across: as from memory, asked for or not, and as from the
+ * caches, by rows that crowd L1 and that do not; and as many as have it packed. */
+static void test_across(const struct heed_kernels *table)
+{
+    static const size_t sizes[][3] = {{1, 1030, 600}, {2, 1100, 67},  {3, 1040, 300},  {4, 1536, 133},
+                                      {5, 1024, 140}, {8, 2048, 13},  {9, 1024, 7},    {35, 1040, 9},
+                                      {1100, 3, 300}, {1024, 2, 140}, {17, 1024, 300}, {97, 259, 40}};
+    static const struct {
+        size_t in_order, l2;
+    } caches[] = {{0, 1024}, {0, (size_t)1 << 20}, {HEED_CPU_ANY_ORDER - 1, 1024}};
+    begin("%s few rows by a matrix that is read across", table->name);
+    for (size_t threads = 1; threads <= 3; threads += 2)
+        for (size_t kind = 0; kind < COUNT(caches); kind++) {
+            heed_context *context = context_on(table, threads);
+            context->in_order = caches[kind].in_order;
+            context->l2 = caches[kind].l2;
+            for (size_t i = 0; i < COUNT(sizes); i++)
+                for (size_t gap = 0; gap <= 3; gap += 3) {
+                    check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
+                    release_all();
+                }
+            heed_context_destroy(context);
+        }
+    end();
+}
+
+/* Each row alone. */
+static void multiply_rows(const heed_context *context, size_t m, size_t n, size_t k, const float *a, const float *b,
+                          size_t ldb, float *c)
+{
+    for (size_t i = 0; i < m; i++)
+        check_ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, 1, n, k, 1.0f, a + i * k, k, b, ldb, 0.0f,
+                             c + i * n, n, NULL),
+                 "a row");
+}
+
+static void check_linear(const heed_context *context, size_t m, size_t n, size_t k, size_t gap)
+{
+    float *x = buffer(m * k, 1), *w = buffer(k * n, 1), *want = buffer(m * n, 2),
+          *y = guarded((m - 1) * (n + gap) + n, 1);
+    fill_uniform(x, m * k, -1.0f, 1.0f);
+    fill_uniform(w, k * n, -1.0f, 1.0f);
+    multiply_rows(context, m, n, k, x, w, n, want);
+    check_ok(heed_linear(context, m, x, k, packed(k, n, w), NULL, y, n + gap), "linear");
+    check_same(m, n, y, n + gap, want, n, "linear, row by row");
+}
+
+/* Rows of b a page apart, which are copied in another way, in the workspace that the query asks for. */
+static void check_crowded(const struct heed_context *context, size_t m, size_t n, size_t k)
+{
+    enum { CROWDED = 4096 };
+    float *a = buffer(m * k, 1), *b = guarded((k - 1) * CROWDED + n, 1), *c = guarded((m - 1) * (n + 3) + n, 1);
+    float *want = buffer(m * n, 2);
+    size_t bytes = 0;
+    fill_uniform(a, m * k, -1.0f, 1.0f);
+    fill_uniform(b, (k - 1) * CROWDED + n, -1.0f, 1.0f);
+    multiply_rows(context, m, n, k, a, b, CROWDED, want);
+    CHECK(heed_matmul_workspace(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, m, n, k, &bytes) == HEED_OK);
+    heed_workspace workspace = {guarded_bytes(bytes, 1), bytes};
+    check_ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, m, n, k, 1.0f, a, k, b, CROWDED, 0.0f, c, n + 3,
+                         &workspace),
+             "rows a page apart");
+    check_same(m, n, c, n + 3, want, n, "rows of b a page apart");
+}
+
+/* Results far larger than the second cache, of so many KiB, a few rows at a time where these share lines. In the last
+ * one workers that share rows need more scratch than those that share columns. */
+static void test_far(const struct heed_kernels *table)
+{
+    static const size_t sizes[][4] = {{200, 300, 16, 32}, {193, 400, 9, 32}, {500, 257, 5, 32},
+                                      {260, 1100, 7, 32}, {600, 530, 3, 32}, {400, 288, 100, 128}};
+    begin("%s results larger than the second cache", table->name);
+    for (size_t threads = 1; threads <= 3; threads += 2) {
+        heed_context *context = context_on(table, threads);
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            context->l2 = sizes[i][3] * 1024;
+            for (size_t gap = 0; gap <= 3; gap += 3) {
+                check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
+                check_linear(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
+                check_crowded(context, sizes[i][0], sizes[i][1], sizes[i][2]);
+                release_all();
+            }
+        }
+        heed_context_destroy(context);
+    }
+    end();
+}
+
+static void test_table(const struct heed_kernels *table)
+{
+    heed_context *context = context_on(table, 1);
+    test_residual_in_place(table, context);
+    test_last_worker(table);
+    test_workspace_of_columns(table);
+    test_split_workspace(table);
+    test_turned(table);
+    test_across(table);
+    test_far(table);
+    heed_context_destroy(context);
+}
+
+int main(void)
+{
+    for_each_table(test_table);
+    return finish();
+}
