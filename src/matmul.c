@@ -3,8 +3,7 @@
  *
  * With many rows, or a transposed b, as many columns as fill half of L2 are packed, and then all rows pass by them in
  * blocks. With fewer, unless tiles are narrow and b large, b is read where it lies, and the first tile of each sliver
- * leaves a packed copy behind for the others. With so few that memory is waited for, some rows of b are read at a time,
- * from their one end to the other.
+ * leaves a packed copy behind for the others. With so few that memory is waited for it is read across (across.c).
  */
 #include "matmul.h"
 
@@ -53,42 +52,10 @@ static const struct packing {
 /* Of a, compared with the second cache, when blocks of b are as large as that. */
 #define A_BYTES_PER_L2 3.0
 
-/* A b by up to so many rows is read across: of rows of b that are shorter than ACROSS_COLS a tile has a good part
- * anyway. It may lie in the last cache, out of which others may have driven it, from three times the second one on. */
-#define ACROSS_ROWS 64
-#define ACROSS_COLS 1024
-#define LEAST_ACROSS_COLS 256
-#define ACROSS_PER_L2 3
-
-/* Steps of k of a single row at once, whose b is read from row to row (kernels/gemv.inc) whether it is across or not:
- * room for a copy of a panel needs no workspace. */
-#define ROW_DEPTH (HEED_SMALL_FLOATS / HEED_PANEL)
-
-/* Rows that a CPU follows a few rows of b best by. */
-#define FEW_ACROSS 4
-
-/* Up to how many rows; whether they gain only where b comes from memory, in part at least, as one to four do, and those
- * that would be worth a copy; how many rows of b at once, and asked for how many floats ahead. Few need few, which is
- * what a CPU can follow; more, whose sums would come and go too often, need many. */
-static const struct heed_reading across[] = {
-    {1, true, ROW_DEPTH, 256},
-    {FEW_ACROSS, true, 8, 512},
-    {HEED_COPIED_ROWS - 1, false, 128, 256},
-    {ACROSS_ROWS, true, 256, 256},
-};
-
-/* A core of AMD's with so small an L2, as before Zen 4, brings rows of b faster unasked, by one row of a, or by a few
- * where those of b crowd: {1, 2, 3} x 4096 x 4096 1.6, 1.2, 1.3. */
-#define UNASKED_L2 (512 * 1024)
-
-/* Of 2 to 4 rows, tiles of so few columns read too little of each row of b on their way down, and any of rows that
- * crowd L1 find lines driven out by others: they gain in the caches as well. */
-#define NARROW_TILE 48
-
 /* Rows of b so many floats apart share few sets of the second cache: read once, and copied for the other tiles. Zen 5,
- * which computes twice as fast, waits for what rows a page apart drive out: 1.1 to 1.5 times as fast by a copy. */
+ * which computes twice as fast, waits for what rows that share a set of L1 drive out: 1.1 to 1.5 times as fast by a
+ * copy. */
 #define CROWDED_STRIDE 4096
-#define CROWDED_STRIDE_WIDE 1024
 
 /* Rows that a task has at least; and where it packs b, or there are so many rows that workers have several blocks, and
  * that few at a time may pass by b. */
@@ -106,49 +73,10 @@ static size_t most_packed(const struct heed_context *context, const struct matmu
     return most < mm->cut.sliver ? mm->cut.sliver : most;
 }
 
-static bool gains_in_caches(const struct heed_context *context, size_t rows, size_t ld)
-{
-    if (rows == 1 || rows > FEW_ACROSS)
-        return rows > 1;
-    return heed_sliver(context->kernels, rows, true) <= NARROW_TILE || ld % HEED_CROWDED_ROW == 0;
-}
-
-const struct heed_reading *heed_find_reading(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
-                                             size_t ld)
-{
-    if (!heed_foresees(context) || cols < ACROSS_COLS)
-        return NULL;
-    double bytes = (double)cols * (double)depth * (double)sizeof(float);
-    bool far = bytes >= (double)context->in_order;
-    bool near = bytes >= ACROSS_PER_L2 * (double)context->l2 && gains_in_caches(context, rows, ld);
-    for (size_t i = 0; i < sizeof across / sizeof *across; i++)
-        if (rows <= across[i].rows && (across[i].from_memory ? far : near))
-            return &across[i];
-    return NULL;
-}
-
-size_t heed_across_cols(const struct heed_context *context, size_t cols)
-{
-    return heed_task_cols(context, cols, ACROSS_COLS, LEAST_ACROSS_COLS);
-}
-
-bool heed_asks_across(const struct heed_context *context, size_t rows, size_t ld)
-{
-    bool brings = rows == 1 || (rows <= FEW_ACROSS && ld % CROWDED_STRIDE_WIDE == 0);
-    return context->l2 > UNASKED_L2 || !brings;
-}
-
-void heed_read_across(const struct matmul *mm, struct heed_panels *b)
-{
-    b->across = mm->across;
-    b->far = mm->asks_across;
-    b->foreseen = ACROSS_ROWS;
-}
-
 /* Where the stride is not known, no stride is better than the worst. */
 static bool is_uncopied(const struct heed_context *context, const struct matmul *mm)
 {
-    size_t crowded = context->wide_core ? CROWDED_STRIDE_WIDE : CROWDED_STRIDE;
+    size_t crowded = context->wide_core ? HEED_CROWDED_L1 : CROWDED_STRIDE;
     return heed_foresees(context) && mm->cut.rows < mm->kernels->copied_rows && mm->ldb % crowded != 0;
 }
 
@@ -169,14 +97,6 @@ static bool gains_by_packing(const struct heed_context *context, const struct ma
     return false;
 }
 
-/* Whether a Zen 5 takes strips of a b from memory (kernels/strips.inc): by more than a few rows where those of b share
- * sets of L1. */
-static bool goes_by_strips(const struct heed_context *context, const struct matmul *mm)
-{
-    size_t most = mm->ldb % CROWDED_STRIDE_WIDE == 0 ? HEED_STRIP_ROWS : FEW_ACROSS;
-    return heed_asks_nearby(context) && heed_are_rows_afar(context, mm->n, mm->k) && mm->m > 1 && mm->m <= most;
-}
-
 static size_t least_rows(const struct matmul *mm)
 {
     return mm->packs || mm->m >= MANY_ROWS ? LEAST_PACKED_ROWS : LEAST_ROWS;
@@ -187,11 +107,64 @@ static size_t far_rows(const struct heed_context *context, const struct matmul *
     return mm->packs && mm->m >= MANY_ROWS ? heed_far_rows(context, mm->m, mm->n, mm->k, mm->c, mm->ldc) : mm->m;
 }
 
-/* Depends on sizes, the context, beta and where rows of c begin only. A block of a, in whole tiles, has a quarter of
- * L2. */
+/* Whether b is packed, and how many steps of k are taken at once. */
+static void plan_packing(const struct heed_context *context, struct matmul *mm)
+{
+    bool splits = mm->epilogue.beta == 0.0f;
+    bool passes_once = mm->m < HEED_COPIED_ROWS && mm->n <= HEED_PANEL && mm->k <= ONCE_DEPTH;
+    mm->cut.depth = splits && !passes_once ? heed_split_depth(mm->k) : mm->k;
+    mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
+    if (!mm->packs && gains_by_packing(context, mm)) {
+        mm->packs = true;
+        if (splits && mm->m < FEW_PACKED_ROWS && mm->cut.depth > FEW_PACKED_DEPTH)
+            mm->cut.depth = FEW_PACKED_DEPTH;
+    }
+}
+
+/* How a b in place is read: a single row always from row to row of b, at most some steps of k at once unless an old c
+ * counts. */
+static void plan_reading(const struct heed_context *context, struct matmul *mm)
+{
+    bool splits = mm->epilogue.beta == 0.0f;
+    mm->across = splits ? heed_find_across(context, mm->m, mm->n, mm->k, mm->ldb) : heed_not_across;
+    bool across = mm->across.ahead > 0;
+    size_t depth = across ? mm->across.depth : mm->m == 1 && splits ? HEED_ROW_DEPTH : mm->k;
+    if (mm->across.strips)
+        mm->cut.depth = mm->k;
+    else if (depth < mm->cut.depth)
+        mm->cut.depth = depth;
+    if (across || mm->m == 1)
+        mm->cut.sliver = heed_across_cols(context, mm->n);
+    else
+        mm->cut.sliver = heed_task_cols(context, mm->n, heed_sliver(mm->kernels, mm->cut.rows, true), LEAST_TASK);
+}
+
+/* Rows that pass by columns of b at once, of which those of a have a quarter of L2, in whole tiles. */
+static void plan_blocks(const struct heed_context *context, size_t most_rows, struct matmul *mm)
+{
+    size_t mr = context->kernels->mr, l2_cols = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1);
+    size_t rows = l2_cols / 4 / mr * mr;
+    rows = rows < LEAST_PACKED_ROWS * 2 ? LEAST_PACKED_ROWS * 2 / mr * mr : rows;
+    mm->block_rows = rows < most_rows ? rows : most_rows;
+    mm->block = heed_pad(heed_even_part(mm->cut.cols, most_packed(context, mm, l2_cols)));
+}
+
+/* Columns of b that a worker has room for. */
+static size_t packed_cols(const struct matmul *mm)
+{
+    size_t padded = heed_pad(mm->n), cols = HEED_PANEL;
+    if (mm->packs)
+        cols = mm->block;
+    else if (mm->across.strips)
+        return 0;
+    else if (mm->cut.rows >= HEED_COPIED_ROWS && mm->across.ahead == 0 && !mm->uncopied)
+        cols = heed_sliver(mm->kernels, mm->cut.rows, true);
+    return cols < padded ? cols : padded;
+}
+
+/* Depends on sizes, the context, beta and where rows of c begin only. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
-    size_t mr = context->kernels->mr;
     mm->turned = heed_turned_kind(mm);
     mm->b_afar = mm->transpose_b && heed_are_rows_afar(context, mm->n, mm->k);
     bool a_afar = mm->n <= mm->kernels->few_cols && heed_are_rows_afar(context, mm->m, mm->k);
@@ -202,45 +175,19 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     }
     mm->cut.cols = mm->n;
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
-    bool passes_once = mm->m < HEED_COPIED_ROWS && mm->n <= HEED_PANEL && mm->k <= ONCE_DEPTH;
-    mm->cut.depth = mm->epilogue.beta == 0.0f && !passes_once ? heed_split_depth(mm->k) : mm->k;
-    mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
-    if (!mm->packs && gains_by_packing(context, mm)) {
-        mm->packs = true;
-        if (mm->epilogue.beta == 0.0f && mm->m < FEW_PACKED_ROWS && mm->cut.depth > FEW_PACKED_DEPTH)
-            mm->cut.depth = FEW_PACKED_DEPTH;
+    plan_packing(context, mm);
+    if (mm->packs) {
+        mm->across = heed_not_across;
+        mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, false);
+    } else {
+        plan_reading(context, mm);
     }
-    size_t fewer = far_rows(context, mm);
-    mm->cut.by_rows = fewer < mm->m;
-    mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, !mm->packs);
-    if (!mm->packs)
-        mm->cut.sliver = heed_task_cols(context, mm->n, mm->cut.sliver, LEAST_TASK);
-    const struct heed_reading *reading = NULL;
-    if (!mm->packs && mm->epilogue.beta == 0.0f)
-        reading = heed_find_reading(context, mm->m, mm->n, mm->k, mm->ldb);
-    mm->across = reading ? reading->ahead : 0;
-    mm->asks_across = heed_asks_across(context, mm->m, mm->ldb);
-    mm->strips = reading && goes_by_strips(context, mm);
-    bool single = mm->m == 1 && !mm->packs;
-    size_t depth = mm->strips ? mm->k : reading ? reading->depth : ROW_DEPTH;
-    if (mm->strips || ((reading || (single && mm->epilogue.beta == 0.0f)) && depth < mm->cut.depth))
-        mm->cut.depth = depth;
-    if (reading || single)
-        mm->cut.sliver = heed_across_cols(context, mm->n);
+    size_t most_rows = far_rows(context, mm);
+    mm->cut.by_rows = most_rows < mm->m;
     (mm->transpose_a ? heed_cut_balanced : heed_cut)(context, mm->m, mm->n, mm->k, least_rows(mm), &mm->cut);
-    size_t l2_rows = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1), cols = HEED_PANEL;
-    size_t rows = l2_rows / 4 / mr * mr;
-    rows = rows < LEAST_PACKED_ROWS * 2 ? LEAST_PACKED_ROWS * 2 / mr * mr : rows;
-    mm->block_rows = rows < fewer ? rows : fewer;
-    size_t most = most_packed(context, mm, l2_rows);
     mm->uncopied = is_uncopied(context, mm);
-    mm->block = heed_pad(heed_even_part(mm->cut.cols, most));
-    if (mm->packs)
-        cols = mm->block;
-    else if (mm->cut.rows >= HEED_COPIED_ROWS && !reading && !mm->uncopied)
-        cols = heed_sliver(mm->kernels, mm->cut.rows, true);
-    cols = mm->strips ? 0 : cols < heed_pad(mm->n) ? cols : heed_pad(mm->n);
-    mm->packed_floats = heed_whole_lines(heed_times(cols, mm->cut.depth));
+    plan_blocks(context, most_rows, mm);
+    mm->packed_floats = heed_whole_lines(heed_times(packed_cols(mm), mm->cut.depth));
     mm->worker_floats =
         heed_whole_lines(heed_plus(mm->packed_floats, mm->transpose_a ? heed_times(mm->cut.rows, mm->cut.depth) : 0));
 }
@@ -388,9 +335,9 @@ static void multiply_in_place(const struct part *part)
     panels.uncopied = mm->uncopied;
     panels.wide = mm->wide;
     panels.ahead = mm->ahead;
-    if (mm->across > 0)
-        heed_read_across(mm, &panels);
-    panels.nearby = mm->strips;
+    if (mm->across.ahead > 0)
+        heed_read_across(&mm->across, &panels);
+    panels.nearby = mm->across.strips;
     multiply(part, 0, part->rows, 0, part->cols, &panels);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the ways of heed_matmul share (matmul.c, turned.c).
+ * What the ways of heed_matmul share (matmul.c, across.c, turned.c).
  */
 #ifndef HEED_MATMUL_H
 #define HEED_MATMUL_H
@@ -8,6 +8,14 @@
 
 /* Whether c is computed as its transpose, by few rows of a or few columns of b. */
 enum heed_turning { HEED_AS_IT_IS, HEED_FEW_ROWS, HEED_FEW_COLUMNS };
+
+/* How a b in place is read across (across.c). */
+struct heed_across {
+    size_t depth; /* rows of b at once */
+    size_t ahead; /* as in struct heed_panels; 0: it is not read so */
+    bool asks;    /* or leaves it to the CPU to bring it */
+    bool strips;  /* by kernels/strips.inc, whole columns at once */
+};
 
 struct matmul {
     const struct heed_kernels *kernels;
@@ -20,11 +28,9 @@ struct matmul {
     struct heed_epilogue epilogue;
     struct heed_cut cut; /* of c, or of its transpose along the longer side */
     enum heed_turning turned;
-    bool packs;        /* b; else it is read in place */
-    size_t across;     /* then, as in struct heed_panels, or 0 */
-    bool asks_across;  /* then, whether what is read across is asked for */
-    bool strips;       /* then, whether a b that is read across is asked for nearby */
-    bool uncopied;     /* then, as there */
+    bool packs; /* b; else it is read in place */
+    struct heed_across across;
+    bool uncopied;     /* as in struct heed_panels */
     bool wide;         /* as there */
     size_t ahead;      /* as there, of rows that few columns go across */
     bool b_afar;       /* whether a transposed b comes from memory to a wide core */
@@ -54,6 +60,9 @@ static inline bool heed_fits_small(const struct matmul *mm)
     return heed_plus(heed_small_rows(mm), b_floats) <= HEED_SMALL_FLOATS;
 }
 
+/* Floats from row to row that share a set of L1. */
+#define HEED_CROWDED_L1 1024
+
 /* Whether a b in place spans so few floats, a quarter of the smallest L2, that it is as good as there. */
 #define HEED_NEAR_FLOATS 16384
 
@@ -62,20 +71,16 @@ static inline bool heed_is_near(size_t rows, size_t ld)
     return heed_times(rows, ld) <= HEED_NEAR_FLOATS;
 }
 
-/* A b in place that is read across: by up to how many rows, whether only from memory, and how. */
-struct heed_reading {
-    size_t rows;
-    bool from_memory;
-    size_t depth, ahead;
-};
+/* Steps of k of a single row at once, whose b is read from row to row (kernels/gemv.inc) whether it is across or not:
+ * room for a copy of a panel needs no workspace. */
+#define HEED_ROW_DEPTH (HEED_SMALL_FLOATS / HEED_PANEL)
 
-/* Or NULL, by so many rows of so many columns. c holds the sums meanwhile, so that no old c may be in it. */
-const struct heed_reading *heed_find_reading(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
-                                             size_t ld);
-void heed_read_across(const struct matmul *mm, struct heed_panels *b);
+extern const struct heed_across heed_not_across;
 
-/* Whether so many rows ask for what they read so, or leave it to the CPU. */
-bool heed_asks_across(const struct heed_context *context, size_t rows, size_t ld);
+/* Of b by so many rows. c holds the sums meanwhile, so that no old c may be in it. */
+struct heed_across heed_find_across(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
+                                    size_t ld);
+void heed_read_across(const struct heed_across *across, struct heed_panels *b);
 
 /* Columns of such a b that are worth a task. */
 size_t heed_across_cols(const struct heed_context *context, size_t cols);

@@ -131,17 +131,17 @@ void heed_turned_plan(const struct heed_context *context, struct matmul *mm)
 {
     bool few_rows = mm->turned == HEED_FEW_ROWS;
     size_t few = few_rows ? mm->m : mm->n, longer = few_rows ? mm->n : mm->m;
-    const struct heed_reading *reading = few_rows ? NULL : heed_find_reading(context, few, longer, mm->k, mm->lda);
+    mm->across = few_rows ? heed_not_across : heed_find_across(context, few, longer, mm->k, mm->lda);
+    bool across = mm->across.ahead > 0;
     mm->cut.rows = few;
     mm->cut.cols = longer;
-    mm->cut.sliver = reading ? heed_across_cols(context, longer) : heed_task_cols(context, longer, TASK, HEED_PANEL);
+    mm->cut.by_rows = false;
+    mm->cut.sliver = across ? heed_across_cols(context, longer) : heed_task_cols(context, longer, TASK, HEED_PANEL);
     heed_cut(context, few, longer, mm->k, few, &mm->cut);
     size_t l2_floats = context->l2 / sizeof(float) / PER_L2, panels = l2_floats / mm->k / HEED_PANEL;
-    mm->across = reading ? reading->ahead : 0;
-    mm->asks_across = heed_asks_across(context, few, mm->lda);
-    mm->cut.depth = reading && reading->depth < mm->k ? reading->depth : mm->k;
+    mm->cut.depth = across && mm->across.depth < mm->k ? mm->across.depth : mm->k;
     size_t block = BLOCK;
-    if (reading && l2_floats / few > BLOCK)
+    if (across && l2_floats / few > BLOCK)
         block = l2_floats / few;
     if (few_rows && mm->m > mm->kernels->few_cols && panels < BLOCK / HEED_PANEL)
         block = panels > 0 ? panels * HEED_PANEL : HEED_PANEL;
@@ -179,8 +179,8 @@ static void multiply_block(const struct matmul *mm, size_t i, size_t rows, const
         columns.copy = room->edge;
         columns.uncopied = reads_several_panels(mm);
         columns.near = heed_is_near(depth, mm->lda);
-        if (mm->across > 0)
-            heed_read_across(mm, &columns);
+        if (mm->across.ahead > 0)
+            heed_read_across(&mm->across, &columns);
         store.accumulate = p > 0;
         mm->kernels->gemm(mm->n, rows, depth, b + p, ldb, &columns, room->result, rows, &store);
     }
@@ -207,7 +207,7 @@ bool heed_turned_in_room(struct matmul *mm, float *room)
         return false;
     bool few_rows = mm->turned == HEED_FEW_ROWS;
     mm->cut.depth = mm->k;
-    mm->across = 0;
+    mm->across = heed_not_across;
     set_block(mm, few_rows ? mm->n : mm->m);
     if (mm->worker_floats > HEED_SMALL_FLOATS)
         return false;

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * A b in place by few rows, read across: some rows of it at a time, from their one end to the other, while c holds the
+ * sums. A tile that goes down a few columns of b takes a piece of each row, where memory gives whole rows best.
+ */
+#include "matmul.h"
+
+/* By up to so many rows: of rows of b that are shorter than ACROSS_COLS a tile has a good part anyway. It may lie in
+ * the last cache, out of which others may have driven it, from three times the second one on. */
+#define ACROSS_ROWS 64
+#define ACROSS_COLS 1024
+#define LEAST_ACROSS_COLS 256
+#define ACROSS_PER_L2 3
+
+/* Rows that a CPU follows a few rows of b best by. */
+#define FEW_ACROSS 4
+
+/* Up to how many rows; whether they gain only where b comes from memory, in part at least, as one to four do, and those
+ * that would be worth a copy; how many rows of b at once, and asked for how many floats ahead. Few need few, which is
+ * what a CPU can follow; more, whose sums would come and go too often, need many. */
+static const struct reading {
+    size_t rows;
+    bool from_memory;
+    size_t depth, ahead;
+} readings[] = {
+    {1, true, HEED_ROW_DEPTH, 256},
+    {FEW_ACROSS, true, 8, 512},
+    {HEED_COPIED_ROWS - 1, false, 128, 256},
+    {ACROSS_ROWS, true, 256, 256},
+};
+
+/* A core of AMD's with so small an L2, as before Zen 4, brings rows of b faster unasked, by one row of a, or by a few
+ * where those of b crowd: {1, 2, 3} x 4096 x 4096 1.6, 1.2, 1.3. */
+#define UNASKED_L2 (512 * 1024)
+
+/* Of 2 to 4 rows, tiles of so few columns read too little of each row of b on their way down, and any of rows that
+ * crowd L1 find lines driven out by others: they gain in the caches as well. */
+#define NARROW_TILE 48
+
+const struct heed_across heed_not_across = {0, 0, false, false};
+
+static bool gains_in_caches(const struct heed_context *context, size_t rows, size_t ld)
+{
+    if (rows == 1 || rows > FEW_ACROSS)
+        return rows > 1;
+    return heed_sliver(context->kernels, rows, true) <= NARROW_TILE || ld % HEED_CROWDED_ROW == 0;
+}
+
+static const struct reading *find_reading(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
+                                          size_t ld)
+{
+    if (!heed_foresees(context) || cols < ACROSS_COLS)
+        return NULL;
+    double bytes = (double)cols * (double)depth * (double)sizeof(float);
+    bool far = bytes >= (double)context->in_order;
+    bool near = bytes >= ACROSS_PER_L2 * (double)context->l2 && gains_in_caches(context, rows, ld);
+    for (size_t i = 0; i < sizeof readings / sizeof *readings; i++)
+        if (rows <= readings[i].rows && (readings[i].from_memory ? far : near))
+            return &readings[i];
+    return NULL;
+}
+
+/* Whether so many rows ask for what they read, or leave it to the CPU. */
+static bool asks(const struct heed_context *context, size_t rows, size_t ld)
+{
+    bool brings = rows == 1 || (rows <= FEW_ACROSS && ld % HEED_CROWDED_L1 == 0);
+    return context->l2 > UNASKED_L2 || !brings;
+}
+
+/* Whether a Zen 5 takes strips of a b from memory: by more than a few rows where those of b share sets of L1. */
+static bool goes_by_strips(const struct heed_context *context, size_t rows, size_t cols, size_t depth, size_t ld)
+{
+    size_t most = ld % HEED_CROWDED_L1 == 0 ? HEED_STRIP_ROWS : FEW_ACROSS;
+    return heed_asks_nearby(context) && heed_are_rows_afar(context, cols, depth) && rows > 1 && rows <= most;
+}
+
+struct heed_across heed_find_across(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
+                                    size_t ld)
+{
+    const struct reading *reading = find_reading(context, rows, cols, depth, ld);
+    if (!reading)
+        return heed_not_across;
+    return (struct heed_across){reading->depth, reading->ahead, asks(context, rows, ld),
+                                goes_by_strips(context, rows, cols, depth, ld)};
+}
+
+void heed_read_across(const struct heed_across *across, struct heed_panels *b)
+{
+    b->across = across->ahead;
+    b->far = across->asks;
+    b->foreseen = ACROSS_ROWS;
+}
+
+size_t heed_across_cols(const struct heed_context *context, size_t cols)
+{
+    return heed_task_cols(context, cols, ACROSS_COLS, LEAST_ACROSS_COLS);
+}
