@@ -39,6 +39,9 @@
 /* Rows so many floats apart, or a multiple of it, crowd L1: they lie in one or two of its sets. */
 #define HEED_CROWDED_ROW 512
 
+/* So many apart they lie in one. */
+#define HEED_SAME_SET 1024
+
 /* Up to so many columns of a packed b, unless the main tiles divide them, are multiplied by those that suit one in
  * place: what is left over beside the main ones weighs more. */
 #define HEED_NARROW_COLS 256

@@ -4,8 +4,8 @@
  */
 #include "matmul.h"
 
-/* By up to so many rows: of rows of b that are shorter than ACROSS_COLS a tile has a good part anyway. It may lie in
- * the last cache, out of which others may have driven it, from three times the second one on. */
+/* Up to so many rows read b across, if its rows are as long as ACROSS_COLS: of shorter ones a tile has a good part
+ * anyway. It may lie in the last cache, out of which others may have driven it, from three times the second one on. */
 #define ACROSS_ROWS 64
 #define ACROSS_COLS 1024
 #define LEAST_ACROSS_COLS 256
@@ -36,7 +36,7 @@ static const struct reading {
  * crowd L1 find lines driven out by others: they gain in the caches as well. */
 #define NARROW_TILE 48
 
-const struct heed_across heed_not_across = {0, 0, false, false};
+const struct heed_across heed_not_across = {0, 0, false};
 
 static bool gains_in_caches(const struct heed_context *context, size_t rows, size_t ld)
 {
@@ -62,15 +62,8 @@ static const struct reading *find_reading(const struct heed_context *context, si
 /* Whether so many rows ask for what they read, or leave it to the CPU. */
 static bool asks(const struct heed_context *context, size_t rows, size_t ld)
 {
-    bool brings = rows == 1 || (rows <= FEW_ACROSS && ld % HEED_CROWDED_L1 == 0);
+    bool brings = rows == 1 || (rows <= FEW_ACROSS && ld % HEED_SAME_SET == 0);
     return context->l2 > UNASKED_L2 || !brings;
-}
-
-/* Whether a Zen 5 takes strips of a b from memory: by more than a few rows where those of b share sets of L1. */
-static bool goes_by_strips(const struct heed_context *context, size_t rows, size_t cols, size_t depth, size_t ld)
-{
-    size_t most = ld % HEED_CROWDED_L1 == 0 ? HEED_STRIP_ROWS : FEW_ACROSS;
-    return heed_asks_nearby(context) && heed_are_rows_afar(context, cols, depth) && rows > 1 && rows <= most;
 }
 
 struct heed_across heed_find_across(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
@@ -79,8 +72,14 @@ struct heed_across heed_find_across(const struct heed_context *context, size_t r
     const struct reading *reading = find_reading(context, rows, cols, depth, ld);
     if (!reading)
         return heed_not_across;
-    return (struct heed_across){reading->depth, reading->ahead, asks(context, rows, ld),
-                                goes_by_strips(context, rows, cols, depth, ld)};
+    return (struct heed_across){reading->depth, reading->ahead, asks(context, rows, ld)};
+}
+
+/* A Zen 5 takes those of a b from memory, by more than a few rows where those of b share a set of L1. */
+bool heed_goes_by_strips(const struct heed_context *context, size_t rows, size_t cols, size_t depth, size_t ld)
+{
+    size_t most = ld % HEED_SAME_SET == 0 ? HEED_STRIP_ROWS : FEW_ACROSS;
+    return heed_asks_nearby(context) && heed_are_rows_afar(context, cols, depth) && rows > 1 && rows <= most;
 }
 
 void heed_read_across(const struct heed_across *across, struct heed_panels *b)

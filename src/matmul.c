@@ -41,7 +41,7 @@ static const struct packing {
     size_t per_l2; /* times L2 that b takes */
     bool from_memory;
     size_t stride, rows;
-} packings[] = {{2, false, 1024, 7}, {4, false, 1, 96}, {4, true, 256, 5}, {4, true, 1, 32}};
+} packings[] = {{2, false, HEED_SAME_SET, 7}, {4, false, 1, 96}, {4, true, 256, 5}, {4, true, 1, 32}};
 #define LEAST_PACKED_COLS 256
 #define FEW_PACKED_ROWS 64
 #define FEW_PACKED_DEPTH 256
@@ -65,18 +65,18 @@ static const struct packing {
 
 /* Columns of b for a packed block: half of L2. Where a is larger than that by far, so that all of it comes from beyond
  * with every block, fewer and larger blocks are better: L1 is asked for b early enough for the last cache as well. */
-static size_t most_packed(const struct heed_context *context, const struct matmul *mm, size_t l2_cols)
+static size_t most_packed(const struct heed_context *context, const struct matmul *mm, size_t l2_vectors)
 {
     double a_bytes = (double)mm->cut.rows * (double)mm->cut.depth * (double)sizeof(float);
     bool far = heed_foresees(context) && a_bytes > A_BYTES_PER_L2 * (double)context->l2;
-    size_t step = far ? mm->cut.sliver : HEED_PANEL, most = (far ? l2_cols : l2_cols / 2) / step * step;
+    size_t step = far ? mm->cut.sliver : HEED_PANEL, most = (far ? l2_vectors : l2_vectors / 2) / step * step;
     return most < mm->cut.sliver ? mm->cut.sliver : most;
 }
 
 /* Where the stride is not known, no stride is better than the worst. */
 static bool is_uncopied(const struct heed_context *context, const struct matmul *mm)
 {
-    size_t crowded = context->wide_core ? HEED_CROWDED_L1 : CROWDED_STRIDE;
+    size_t crowded = context->wide_core ? HEED_SAME_SET : CROWDED_STRIDE;
     return heed_foresees(context) && mm->cut.rows < mm->kernels->copied_rows && mm->ldb % crowded != 0;
 }
 
@@ -108,9 +108,8 @@ static size_t far_rows(const struct heed_context *context, const struct matmul *
 }
 
 /* Whether b is packed, and how many steps of k are taken at once. */
-static void plan_packing(const struct heed_context *context, struct matmul *mm)
+static void plan_packing(const struct heed_context *context, bool splits, struct matmul *mm)
 {
-    bool splits = mm->epilogue.beta == 0.0f;
     bool passes_once = mm->m < HEED_COPIED_ROWS && mm->n <= HEED_PANEL && mm->k <= ONCE_DEPTH;
     mm->cut.depth = splits && !passes_once ? heed_split_depth(mm->k) : mm->k;
     mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
@@ -123,13 +122,13 @@ static void plan_packing(const struct heed_context *context, struct matmul *mm)
 
 /* How a b in place is read: a single row always from row to row of b, at most some steps of k at once unless an old c
  * counts. */
-static void plan_reading(const struct heed_context *context, struct matmul *mm)
+static void plan_reading(const struct heed_context *context, bool splits, struct matmul *mm)
 {
-    bool splits = mm->epilogue.beta == 0.0f;
     mm->across = splits ? heed_find_across(context, mm->m, mm->n, mm->k, mm->ldb) : heed_not_across;
     bool across = mm->across.ahead > 0;
+    mm->strips = across && heed_goes_by_strips(context, mm->m, mm->n, mm->k, mm->ldb);
     size_t depth = across ? mm->across.depth : mm->m == 1 && splits ? HEED_ROW_DEPTH : mm->k;
-    if (mm->across.strips)
+    if (mm->strips)
         mm->cut.depth = mm->k;
     else if (depth < mm->cut.depth)
         mm->cut.depth = depth;
@@ -139,14 +138,14 @@ static void plan_reading(const struct heed_context *context, struct matmul *mm)
         mm->cut.sliver = heed_task_cols(context, mm->n, heed_sliver(mm->kernels, mm->cut.rows, true), LEAST_TASK);
 }
 
-/* Rows that pass by columns of b at once, of which those of a have a quarter of L2, in whole tiles. */
+/* Columns of b that are packed at once, and rows of a that pass by them, which have a quarter of L2, in whole tiles. */
 static void plan_blocks(const struct heed_context *context, size_t most_rows, struct matmul *mm)
 {
-    size_t mr = context->kernels->mr, l2_cols = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1);
-    size_t rows = l2_cols / 4 / mr * mr;
+    size_t mr = context->kernels->mr, l2_vectors = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1);
+    size_t rows = l2_vectors / 4 / mr * mr;
     rows = rows < LEAST_PACKED_ROWS * 2 ? LEAST_PACKED_ROWS * 2 / mr * mr : rows;
     mm->block_rows = rows < most_rows ? rows : most_rows;
-    mm->block = heed_pad(heed_even_part(mm->cut.cols, most_packed(context, mm, l2_cols)));
+    mm->block = heed_pad(heed_even_part(mm->cut.cols, most_packed(context, mm, l2_vectors)));
 }
 
 /* Columns of b that a worker has room for. */
@@ -155,7 +154,7 @@ static size_t packed_cols(const struct matmul *mm)
     size_t padded = heed_pad(mm->n), cols = HEED_PANEL;
     if (mm->packs)
         cols = mm->block;
-    else if (mm->across.strips)
+    else if (mm->strips)
         return 0;
     else if (mm->cut.rows >= HEED_COPIED_ROWS && mm->across.ahead == 0 && !mm->uncopied)
         cols = heed_sliver(mm->kernels, mm->cut.rows, true);
@@ -175,12 +174,14 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     }
     mm->cut.cols = mm->n;
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
-    plan_packing(context, mm);
+    bool splits = mm->epilogue.beta == 0.0f; /* k; otherwise c holds what it may not lose */
+    plan_packing(context, splits, mm);
     if (mm->packs) {
         mm->across = heed_not_across;
+        mm->strips = false;
         mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, false);
     } else {
-        plan_reading(context, mm);
+        plan_reading(context, splits, mm);
     }
     size_t most_rows = far_rows(context, mm);
     mm->cut.by_rows = most_rows < mm->m;
@@ -225,14 +226,16 @@ static size_t most_scratch_parts(const struct heed_context *context, const struc
     return most;
 }
 
-/* Vectors may lie side by side or not, and rows of c share lines or not, as their strides will say. The latter matters
- * where b is packed, whatever its own stride. */
+/* As strides will say, each for itself, vectors may lie side by side or not, rows of b share sets of the caches, and
+ * rows of c lines. */
 static size_t scratch_of_forms(const struct heed_context *context, const struct matmul *given)
 {
     size_t most = 0;
-    for (size_t ld = 0; ld < 2; ld++) {
+    for (size_t strides = 0; strides < 8; strides++) {
         struct matmul form = *given;
-        form.lda = form.ldb = form.ldc = ld;
+        form.lda = strides & 1;
+        form.ldb = strides >> 1 & 1;
+        form.ldc = strides >> 2;
         heed_turn_vectors(&form);
         size_t parts = most_scratch_parts(context, &form);
         most = parts > most ? parts : most;
@@ -337,7 +340,7 @@ static void multiply_in_place(const struct part *part)
     panels.ahead = mm->ahead;
     if (mm->across.ahead > 0)
         heed_read_across(&mm->across, &panels);
-    panels.nearby = mm->across.strips;
+    panels.nearby = mm->strips;
     multiply(part, 0, part->rows, 0, part->cols, &panels);
 }
 

@@ -9,12 +9,11 @@
 /* Whether c is computed as its transpose, by few rows of a or few columns of b. */
 enum heed_turning { HEED_AS_IT_IS, HEED_FEW_ROWS, HEED_FEW_COLUMNS };
 
-/* How a b in place is read across (across.c). */
+/* How a matrix in place is read across (across.c). */
 struct heed_across {
-    size_t depth; /* rows of b at once */
+    size_t depth; /* rows of it at once */
     size_t ahead; /* as in struct heed_panels; 0: it is not read so */
     bool asks;    /* or leaves it to the CPU to bring it */
-    bool strips;  /* by kernels/strips.inc, whole columns at once */
 };
 
 struct matmul {
@@ -28,14 +27,15 @@ struct matmul {
     struct heed_epilogue epilogue;
     struct heed_cut cut; /* of c, or of its transpose along the longer side */
     enum heed_turning turned;
-    bool packs; /* b; else it is read in place */
-    struct heed_across across;
-    bool uncopied;     /* as in struct heed_panels */
-    bool wide;         /* as there */
-    size_t ahead;      /* as there, of rows that few columns go across */
-    bool b_afar;       /* whether a transposed b comes from memory to a wide core */
-    size_t block;      /* columns of b that are packed at once, or what is turned at once */
-    size_t block_rows; /* rows of a that pass by them at once */
+    bool packs;                /* b; else it is read in place */
+    struct heed_across across; /* of b, or of an a that is turned */
+    bool strips;               /* then, whether b goes by kernels/strips.inc instead */
+    bool uncopied;             /* as in struct heed_panels */
+    bool wide;                 /* as there */
+    size_t ahead;              /* as there, of rows that few columns go across */
+    bool b_afar;               /* whether a transposed b comes from memory to a wide core */
+    size_t block;              /* columns of b that are packed at once, or what is turned at once */
+    size_t block_rows;         /* rows of a that pass by them at once */
     float *scratch;
     size_t packed_floats, worker_floats;
 };
@@ -60,9 +60,6 @@ static inline bool heed_fits_small(const struct matmul *mm)
     return heed_plus(heed_small_rows(mm), b_floats) <= HEED_SMALL_FLOATS;
 }
 
-/* Floats from row to row that share a set of L1. */
-#define HEED_CROWDED_L1 1024
-
 /* Whether a b in place spans so few floats, a quarter of the smallest L2, that it is as good as there. */
 #define HEED_NEAR_FLOATS 16384
 
@@ -77,10 +74,14 @@ static inline bool heed_is_near(size_t rows, size_t ld)
 
 extern const struct heed_across heed_not_across;
 
-/* Of b by so many rows. c holds the sums meanwhile, so that no old c may be in it. */
+/* How a matrix of so many columns by so many rows is read, or heed_not_across. c holds the sums meanwhile, so that no
+ * old c may be in it. */
 struct heed_across heed_find_across(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
                                     size_t ld);
 void heed_read_across(const struct heed_across *across, struct heed_panels *b);
+
+/* Whether a b that is read across goes by strips of whole columns. */
+bool heed_goes_by_strips(const struct heed_context *context, size_t rows, size_t cols, size_t depth, size_t ld);
 
 /* Columns of such a b that are worth a task. */
 size_t heed_across_cols(const struct heed_context *context, size_t cols);

@@ -343,17 +343,18 @@ static void run_on_host(void *arg, size_t n, heed_task *task, void *task_arg)
 {
     static size_t order[1 << 16];
     struct host *host = arg;
+    CHECK(n <= COUNT(order));
     host->runs++;
     host->tasks = n;
     for (size_t i = 0; i < n; i++)
         order[i] = n - 1 - i;
-    for (size_t i = n; host->random && i > 1; i--) {
+    for (size_t i = n; host->order == HOST_RANDOM && i > 1; i--) {
         size_t j = random_below(i), kept = order[i - 1];
         order[i - 1] = order[j];
         order[j] = kept;
     }
     for (size_t i = 0; i < n; i++)
-        task(task_arg, order[i], random_below(host->threads));
+        task(task_arg, order[i], host->order == HOST_LAST_WORKER ? host->threads - 1 : random_below(host->threads));
 }
 
 heed_context *host_context(const struct heed_kernels *table, struct host *host)

@@ -98,11 +98,12 @@ double subnormal_slack(const struct heed_kernels *table);
 /* A context on any runnable table. NULL options: one thread. */
 heed_context *context_on(const struct heed_kernels *table, size_t threads);
 
-/* A host that runs tasks in reverse or random order, each with any worker number, and what it ran. */
+/* A host that runs tasks in such an order, each with any worker number or the last one, and what it ran. */
+enum host_order { HOST_REVERSED, HOST_RANDOM, HOST_LAST_WORKER };
 struct host {
-    size_t threads, runs;
-    int random;
-    size_t tasks; /* of the last run */
+    size_t threads;
+    enum host_order order;
+    size_t runs, tasks; /* tasks of the last run */
 };
 heed_context *host_context(const struct heed_kernels *table, struct host *host);
 

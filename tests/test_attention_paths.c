@@ -416,7 +416,7 @@ static void check_loops(const heed_attention_args *a, const heed_context *contex
 static void check_loops_on_host(const struct loop_case *c, const heed_attention_args *a,
                                 const struct heed_kernels *table)
 {
-    struct host host = {3, 0, 1, 0};
+    struct host host = {.threads = 3, .order = HOST_RANDOM};
     heed_context *context = host_context(table, &host);
     check_loops(a, context);
     for (int loop = 0; loop < LOOPS; loop++) {

@@ -713,7 +713,7 @@ static void check_executors(const struct invariant *op, const struct heed_kernel
         heed_context_destroy(context);
     }
     for (int random = 0; random < 2; random++) {
-        struct host host = {3, 0, random, 0};
+        struct host host = {.threads = 3, .order = random ? HOST_RANDOM : HOST_REVERSED};
         heed_context *context = host_context(table, &host);
         run_all(op, context, 0, 0, got);
         compare(op, 0, op->units, random ? "random host" : "reversing host", 0);

@@ -41,36 +41,12 @@ static void test_residual_in_place(const struct heed_kernels *table, const heed_
     end();
 }
 
-/* A host's pool that runs every task on its last worker. */
-struct last_worker {
-    size_t threads, runs;
-};
-
-static void run_on_last(void *host, size_t n_tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg)
-{
-    struct last_worker *last = host;
-    last->runs++;
-    for (size_t i = 0; i < n_tasks; i++)
-        task(arg, i, last->threads - 1);
-}
-
-static heed_context *context_of_last(struct last_worker *last, const struct heed_kernels *table)
-{
-    heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
-    heed_context *context;
-    o.executor = HEED_EXECUTOR_HOST;
-    o.threads = last->threads;
-    o.host = (heed_host){run_on_last, last};
-    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
-    return context;
-}
-
 static void test_last_worker(const struct heed_kernels *table)
 {
     enum { N = 512, DEPTH = 600 };
-    struct last_worker last = {.threads = 9};
+    struct host last = {.threads = 9, .order = HOST_LAST_WORKER};
     begin("%s matmul on the last worker", table->name);
-    heed_context *context = context_of_last(&last, table);
+    heed_context *context = host_context(table, &last);
     float *a = buffer(16 * DEPTH, 1), *b = buffer(N * DEPTH, 2), *want = buffer(16 * N, 3), *c = buffer(16 * N, 3);
     fill_uniform(a, 16 * DEPTH, -1.0f, 1.0f);
     fill_uniform(b, N * DEPTH, -1.0f, 1.0f);
@@ -96,9 +72,9 @@ static void test_last_worker(const struct heed_kernels *table)
 static void test_workspace_of_columns(const struct heed_kernels *table)
 {
     enum { LENGTH = 200000 };
-    struct last_worker last = {.threads = 8};
+    struct host last = {.threads = 8, .order = HOST_LAST_WORKER};
     begin("%s workspace of a column by one step", table->name);
-    heed_context *context = context_of_last(&last, table);
+    heed_context *context = host_context(table, &last);
     float *a = buffer(LENGTH, 1), *c = buffer(2 * LENGTH, 2), *want = buffer(LENGTH, 3), b = 3.0f;
     fill_uniform(a, LENGTH, -1.0f, 1.0f);
     for (size_t i = 0; i < LENGTH; i++)
@@ -145,6 +121,65 @@ static void test_split_workspace(const struct heed_kernels *table)
             check_same(M, n, c, n, want, n, "matmul in a workspace");
         }
     heed_context_destroy(context);
+    release_all();
+    end();
+}
+
+/* A host that runs nothing: what a call demands is known before its tasks. */
+static void run_nothing(void *host, size_t n_tasks, heed_task *task, void *arg)
+{
+    (void)host;
+    (void)n_tasks;
+    (void)task;
+    (void)arg;
+}
+
+static size_t random_stride(size_t cols)
+{
+    static const size_t steps[] = {1, 1, 16, 256, 512, 1024};
+    size_t step = steps[random_below(COUNT(steps))];
+    return (cols + step - 1) / step * step;
+}
+
+/* On a CPU of any kind; products so small that one thread does them are not tried. */
+static void check_any_strides(const struct heed_kernels *table, float *a, float *b, float *c, heed_workspace *room)
+{
+    heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
+    heed_context *context;
+    o.executor = HEED_EXECUTOR_HOST;
+    o.threads = 2 + random_below(8);
+    o.host.run = run_nothing;
+    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
+    size_t m = 1 + random_below(random_below(2) ? 280 : 640), n = 1 + random_below(1024);
+    size_t k = 1 + random_below(random_below(2) ? 280 : 640);
+    context->l2 = 8192 + n * k * sizeof(float) / (1 + random_below(6));
+    context->in_order = random_below(2) ? context->l2 * (1 + random_below(12)) : HEED_CPU_ANY_ORDER - 1;
+    context->wide_core = random_below(4) == 0;
+    heed_transpose ta = random_below(4) ? HEED_NO_TRANSPOSE : HEED_TRANSPOSE;
+    heed_transpose tb = random_below(4) ? HEED_NO_TRANSPOSE : HEED_TRANSPOSE;
+    size_t lda = random_stride(ta ? m : k), ldb = random_stride(tb ? k : n), ldc = random_stride(n);
+    float alpha = random_below(2) ? 1.0f : 2.0f, beta = (float)random_below(2);
+    size_t bytes = 0;
+    CHECK(heed_matmul_workspace(context, ta, tb, m, n, k, &bytes) == HEED_OK);
+    heed_workspace workspace = {room->memory, bytes};
+    if (heed_is_shared(context, (double)m * (double)n * (double)k) && CHECK(bytes <= room->bytes)) {
+        heed_status status =
+            heed_matmul(context, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c + random_below(2), ldc, &workspace);
+        check_that(status == HEED_OK, "%zu x %zu x %zu, strides %zu, %zu and %zu: %s", m, n, k, lda, ldb, ldc,
+                   heed_status_string(status));
+    }
+    heed_context_destroy(context);
+}
+
+static void test_workspace_of_strides(const struct heed_kernels *table)
+{
+    enum { MOST_FLOATS = 1024 * 1024 + 1, ROOM_FLOATS = 8 << 20 };
+    float *a = buffer(MOST_FLOATS, 0), *b = buffer(MOST_FLOATS, 0), *c = buffer(MOST_FLOATS, 0);
+    heed_workspace room = {buffer(ROOM_FLOATS, 0), ROOM_FLOATS * sizeof(float)};
+    begin("%s workspace of products whatever their strides", table->name);
+    seed(110);
+    for (int call = 0; call < (quick() ? 20000 : 100000); call++)
+        check_any_strides(table, a, b, c, &room);
     release_all();
     end();
 }
@@ -228,13 +263,16 @@ static void test_across(const struct heed_kernels *table)
                                       {1100, 3, 300}, {1024, 2, 140}, {17, 1024, 300}, {97, 259, 40}};
     static const struct {
         size_t in_order, l2;
-    } caches[] = {{0, 1024}, {0, (size_t)1 << 20}, {HEED_CPU_ANY_ORDER - 1, 1024}};
+        bool wide;
+    } caches[] = {
+        {0, 1024, false}, {0, (size_t)1 << 20, false}, {HEED_CPU_ANY_ORDER - 1, 1024, false}, {0, 1024, true}};
     begin("%s few rows by a matrix that is read across", table->name);
     for (size_t threads = 1; threads <= 3; threads += 2)
         for (size_t kind = 0; kind < COUNT(caches); kind++) {
             heed_context *context = context_on(table, threads);
             context->in_order = caches[kind].in_order;
             context->l2 = caches[kind].l2;
+            context->wide_core = caches[kind].wide;
             for (size_t i = 0; i < COUNT(sizes); i++)
                 for (size_t gap = 0; gap <= 3; gap += 3) {
                     check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
@@ -266,7 +304,7 @@ static void check_linear(const heed_context *context, size_t m, size_t n, size_t
     check_same(m, n, y, n + gap, want, n, "linear, row by row");
 }
 
-/* Rows of b a page apart, which are copied in another way, in the workspace that the query asks for. */
+/* Rows of b four pages apart, which are copied in another way, in the workspace that the query asks for. */
 static void check_crowded(const struct heed_context *context, size_t m, size_t n, size_t k)
 {
     enum { CROWDED = 4096 };
@@ -280,19 +318,20 @@ static void check_crowded(const struct heed_context *context, size_t m, size_t n
     heed_workspace workspace = {guarded_bytes(bytes, 1), bytes};
     check_ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, m, n, k, 1.0f, a, k, b, CROWDED, 0.0f, c, n + 3,
                          &workspace),
-             "rows a page apart");
-    check_same(m, n, c, n + 3, want, n, "rows of b a page apart");
+             "rows four pages apart");
+    check_same(m, n, c, n + 3, want, n, "rows of b four pages apart");
 }
 
 /* Results far larger than the second cache, of so many KiB, a few rows at a time where these share lines. In the last
  * one workers that share rows need more scratch than those that share columns. */
 static void test_far(const struct heed_kernels *table)
 {
-    static const size_t sizes[][4] = {{200, 300, 16, 32}, {193, 400, 9, 32}, {500, 257, 5, 32},
-                                      {260, 1100, 7, 32}, {600, 530, 3, 32}, {400, 288, 100, 128}};
+    static const size_t sizes[][4] = {{200, 300, 16, 32}, {193, 400, 9, 32},    {500, 257, 5, 32},   {260, 1100, 7, 32},
+                                      {600, 530, 3, 32},  {400, 288, 100, 128}, {238, 913, 160, 256}};
     begin("%s results larger than the second cache", table->name);
-    for (size_t threads = 1; threads <= 3; threads += 2) {
-        heed_context *context = context_on(table, threads);
+    for (size_t kind = 0; kind < 4; kind++) {
+        heed_context *context = context_on(table, kind & 1 ? 3 : 1);
+        context->wide_core = kind > 1;
         for (size_t i = 0; i < COUNT(sizes); i++) {
             context->l2 = sizes[i][3] * 1024;
             for (size_t gap = 0; gap <= 3; gap += 3) {
@@ -314,6 +353,7 @@ static void test_table(const struct heed_kernels *table)
     test_last_worker(table);
     test_workspace_of_columns(table);
     test_split_workspace(table);
+    test_workspace_of_strides(table);
     test_turned(table);
     test_across(table);
     test_far(table);
