@@ -94,6 +94,10 @@ struct heed_panels {
 #define HEED_ASK_FOR_NOTHING SIZE_MAX
 #define HEED_ASK_AFAR (SIZE_MAX - 1)
 
+/* What packing a transposed b asks for: the rows below those that it turns, in L2; the runs to their right, in L1, in
+ * an order that memory likes; or nothing. */
+enum heed_pack_asking { HEED_PACK_ASKS_BELOW, HEED_PACK_ASKS_RUNS, HEED_PACK_ASKS_NOTHING };
+
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
  * which would starve the FMA chains. One fewer, higher ones where they are as wide and would be low. */
 static inline size_t heed_row_tiles(size_t m, size_t mr, size_t tallest, const unsigned char *tile_cols)
@@ -303,7 +307,8 @@ struct heed_rotary_task {
     X(void, gemm_few,                                                                                                  \
       (size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc,     \
        bool wide, size_t ahead))                                                                                       \
-    X(void, pack, (bool transposed, bool afar, size_t n, size_t k, const float *b, size_t ldb, float *dst))            \
+    X(void, pack,                                                                                                      \
+      (bool transposed, enum heed_pack_asking asking, size_t n, size_t k, const float *b, size_t ldb, float *dst))     \
     X(void, transpose, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))         \
     X(void, softmax, (const struct heed_softmax_task *task))                                                           \
     X(float, softmax_max, (const struct heed_softmax_task *task, size_t row, size_t from, size_t n))                   \

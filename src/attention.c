@@ -572,7 +572,8 @@ static void pack_values(const struct attention_run *run, struct kv_head at, size
     float *dst = run->packed_v + packed_start(run, at, heed_pad(dim)) + first * HEED_PANEL;
     size_t step = n == keys ? dim : HEED_PANEL; /* all panels at once, unless they are longer than what is packed */
     for (size_t d = 0; d < dim; d += step)
-        a->context->kernels->pack(false, false, dim - d < step ? dim - d : step, n, src + d, row, dst + d * keys);
+        a->context->kernels->pack(false, HEED_PACK_ASKS_BELOW, dim - d < step ? dim - d : step, n, src + d, row,
+                                  dst + d * keys);
 }
 
 static size_t pack_parts(const struct attention *a)

@@ -73,6 +73,15 @@ static inline bool heed_are_rows_afar(const struct heed_context *context, size_t
     return context->wide_core && heed_foresees(context) && bytes >= (double)context->in_order;
 }
 
+/* What packing so many such rows asks for. In the last cache a request that ends in L2 holds up a wide core more than
+ * it helps: columns by 12 to 64 rows 1.03 to 1.3 without. */
+static inline enum heed_pack_asking heed_pack_asking(const struct heed_context *context, size_t rows, size_t k)
+{
+    return !context->wide_core                    ? HEED_PACK_ASKS_BELOW
+           : heed_are_rows_afar(context, rows, k) ? HEED_PACK_ASKS_RUNS
+                                                  : HEED_PACK_ASKS_NOTHING;
+}
+
 /* Says of a b of so many bytes up to how many rows its lines are better not asked for. Of memory a request for each
  * reaches no more than half of what it gives; in the last cache, of which in_order is half, requests hide its latency
  * from more rows, and best where it holds b in part. */

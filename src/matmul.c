@@ -164,10 +164,11 @@ static size_t packed_cols(const struct matmul *mm)
 /* Depends on sizes, the context, beta and where rows of c begin only. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
+    mm->packing = heed_pack_asking(context, mm->n, mm->k);
     mm->turned = heed_turned_kind(mm);
-    mm->b_afar = mm->transpose_b && heed_are_rows_afar(context, mm->n, mm->k);
+    bool b_afar = mm->packing == HEED_PACK_ASKS_RUNS;
     bool a_afar = mm->n <= mm->kernels->few_cols && heed_are_rows_afar(context, mm->m, mm->k);
-    mm->ahead = (mm->turned == HEED_FEW_ROWS ? mm->b_afar : a_afar) ? HEED_ASK_AFAR : 0;
+    mm->ahead = (mm->turned == HEED_FEW_ROWS ? b_afar : a_afar) ? HEED_ASK_AFAR : 0;
     if (mm->turned != HEED_AS_IT_IS) {
         heed_turned_plan(context, mm);
         return;
@@ -311,7 +312,7 @@ static struct heed_panels pack_columns(const struct matmul *mm, size_t cols, siz
         mm->kernels->transpose(cols, depth, b, mm->ldb, room, cols);
         panels = heed_panels_in_place(room, cols);
     } else {
-        mm->kernels->pack(mm->transpose_b, mm->b_afar, cols, depth, b, mm->ldb, room);
+        mm->kernels->pack(mm->transpose_b, mm->packing, cols, depth, b, mm->ldb, room);
     }
     panels.near = true;
     return panels;
@@ -537,7 +538,7 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     mm.ldc = ldc;
     mm.epilogue = *epilogue;
     mm.wide = false;
-    mm.b_afar = false;
+    mm.packing = HEED_PACK_ASKS_BELOW;
     mm.ahead = 0;
     if ((mm.transpose_a || mm.transpose_b) && alpha != 0.0f &&
         is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {

@@ -27,15 +27,15 @@ struct matmul {
     struct heed_epilogue epilogue;
     struct heed_cut cut; /* of c, or of its transpose along the longer side */
     enum heed_turning turned;
-    bool packs;                /* b; else it is read in place */
-    struct heed_across across; /* of b, or of an a that is turned */
-    bool strips;               /* then, whether b goes by kernels/strips.inc instead */
-    bool uncopied;             /* as in struct heed_panels */
-    bool wide;                 /* as there */
-    size_t ahead;              /* as there, of rows that few columns go across */
-    bool b_afar;               /* whether a transposed b comes from memory to a wide core */
-    size_t block;              /* columns of b that are packed at once, or what is turned at once */
-    size_t block_rows;         /* rows of a that pass by them at once */
+    bool packs;                    /* b; else it is read in place */
+    struct heed_across across;     /* of b, or of an a that is turned */
+    bool strips;                   /* then, whether b goes by kernels/strips.inc instead */
+    bool uncopied;                 /* as in struct heed_panels */
+    bool wide;                     /* as there */
+    size_t ahead;                  /* as there, of rows that few columns go across */
+    enum heed_pack_asking packing; /* what is asked for where a transposed b is packed */
+    size_t block;                  /* columns of b that are packed at once, or what is turned at once */
+    size_t block_rows;             /* rows of a that pass by them at once */
     float *scratch;
     size_t packed_floats, worker_floats;
 };
@@ -91,7 +91,7 @@ size_t heed_across_cols(const struct heed_context *context, size_t cols);
  * multiply without overflow. */
 void heed_turn_vectors(struct matmul *mm);
 
-/* Depends on sizes, kernels and epilogue only. */
+/* Depends on sizes, kernels, epilogue and packing only. */
 enum heed_turning heed_turned_kind(const struct matmul *mm);
 
 /* Sets the cut, the block and what scratch a worker needs. */

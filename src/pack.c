@@ -103,21 +103,27 @@ struct source {
 
 struct pack_job {
     const struct heed_kernels *kernels;
-    bool transposed, afar;
-    size_t in, out, matrices;
+    bool transposed;
+    enum heed_pack_asking asking;
+    size_t in, out, matrices, panels_at_once;
     struct source src[2];
     float *panels;
 };
 
-/* Task p packs panel p, of each matrix by turns. */
-static void pack_panel(void *arg, size_t index, size_t worker)
+/* Panels of a matrix that lies as [in][out] for a task, of which a row of it then has a run: 1.2 to 1.5 times as fast as
+ * one panel. Where `in` is a multiple of 64 their lines share a set of L1, which keeps eight. */
+#define PANELS_AT_ONCE 4
+
+/* Task p packs panels from p on, of each matrix by turns. */
+static void pack_panels(void *arg, size_t index, size_t worker)
 {
     const struct pack_job *job = arg;
     const struct source *src = &job->src[index % job->matrices];
-    size_t j = index / job->matrices * HEED_PANEL, n = job->out - j < HEED_PANEL ? job->out - j : HEED_PANEL;
+    size_t most = job->panels_at_once * HEED_PANEL, j = index / job->matrices * most;
+    size_t n = job->out - j < most ? job->out - j : most;
     (void)worker;
-    job->kernels->pack(job->transposed, job->afar, n, job->in, src->data + (job->transposed ? j * src->ld : j), src->ld,
-                       job->panels + index * HEED_PANEL * job->in);
+    job->kernels->pack(job->transposed, job->asking, n, job->in, src->data + (job->transposed ? j * src->ld : j),
+                       src->ld, job->panels + index * most * job->in);
 }
 
 static heed_status pack_matrices(const heed_context *context, heed_type type, heed_weight_layout layout, size_t in,
@@ -156,10 +162,18 @@ static heed_status pack_matrices(const heed_context *context, heed_type type, he
         .out_high = (uint32_t)((uint64_t)out >> 32),
         .gated = matrices == 2,
     };
-    struct pack_job job = {c->kernels, transposed, heed_are_rows_afar(c, out, in), in,
-                           out,        matrices,   {src[0], src[matrices - 1]},    (float *)(void *)(w + 1)};
+    struct pack_job job = {.kernels = c->kernels,
+                           .transposed = transposed,
+                           .asking = heed_pack_asking(c, out, in),
+                           .in = in,
+                           .out = out,
+                           .matrices = matrices,
+                           .panels_at_once = transposed || matrices > 1 ? 1 : PANELS_AT_ONCE,
+                           .src = {src[0], src[matrices - 1]},
+                           .panels = (float *)(void *)(w + 1)};
+    size_t parts = heed_ceil_div(out, HEED_PANEL * job.panels_at_once);
     if (in > 0)
-        heed_run(c, heed_ceil_div(out, HEED_PANEL) * matrices, (double)in * (double)out, pack_panel, &job);
+        heed_run(c, parts * matrices, (double)in * (double)out, pack_panels, &job);
     *weights = w;
     return HEED_OK;
 }

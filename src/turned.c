@@ -82,14 +82,15 @@ void heed_turn_vectors(struct matmul *mm)
     }
 }
 
-/* Whether few rows of a by a transposed b had better be turned: several groups of columns read b as often. */
+/* Whether few rows of a by a transposed b had better be turned: several groups of columns read b as often, which a
+ * packed one that asks for nothing is faster than (12 to 32 rows 0.97 to 1.3). */
 static bool are_few_rows(const struct matmul *mm)
 {
     const struct heed_kernels *kernels = mm->kernels;
     if (!mm->transpose_b || mm->m < 2 || mm->n < LEAST_COLUMNS)
         return false;
     bool several = mm->m <= kernels->turned_rows && mm->k >= GROUPS_DEPTH && mm->n / COLUMNS_PER_ROW >= mm->m;
-    return mm->m <= kernels->few_cols || several;
+    return mm->m <= kernels->few_cols || (several && mm->packing != HEED_PACK_ASKS_NOTHING);
 }
 
 /* Whether a tile takes more than a panel of an a in place. */

@@ -402,8 +402,8 @@ static void check_pack(size_t n, size_t k, int transposed, size_t gap, int at_en
     size_t ldb = (transposed ? k : n) + gap, panels = (n + 15) / 16 * 16 * k;
     const float *b = arena_place(&t.b, transposed ? span(n, k, ldb) : span(k, n, ldb), at_end);
     float *got = prepare(panels, at_end);
-    t.table->pack(transposed, k % 2 == 0, n, k, b, ldb, got);
-    t.oracle->pack(transposed, false, n, k, b, ldb, t.want);
+    t.table->pack(transposed, (enum heed_pack_asking)(k % 3), n, k, b, ldb, got);
+    t.oracle->pack(transposed, HEED_PACK_ASKS_BELOW, n, k, b, ldb, t.want);
     compare(panels, got, transposed ? "pack transposed" : "pack", n, k, gap);
 }
 
