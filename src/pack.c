@@ -110,8 +110,8 @@ struct pack_job {
     float *panels;
 };
 
-/* Panels of a matrix that lies as [in][out] for a task, of which a row of it then has a run: 1.2 to 1.5 times as fast as
- * one panel. Where `in` is a multiple of 64 their lines share a set of L1, which keeps eight. */
+/* Panels of a matrix that lies as [in][out] for a task, of which a row of it then has a run: 1.2 to 1.5 times as fast
+ * as one panel. Where `in` is a multiple of 64 their lines share a set of L1, which keeps eight. */
 #define PANELS_AT_ONCE 4
 
 /* Task p packs panels from p on, of each matrix by turns. */
