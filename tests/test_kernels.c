@@ -133,7 +133,7 @@ static void check_gemm(const struct gemm_case *g)
     b.nearby = g->kind % 11 > 7;
     b.foreseen = b.nearby ? HEED_NEARBY_ROWS : b.foreseen;
     b.uncopied = g->kind % 7 == 6;
-    b.wide = g->kind % 4 > 1;
+    b.wide = (g->kind + g->kind / EPILOGUES) % 4 > 1;
     b.ahead = !b.nearby && g->m % 2 ? HEED_ASK_AFAR : 0;
     size_t n = span(g->m, g->n, ldc);
     float *got = g->align_c ? prepare(n, 0) + g->align_c : prepare(n, g->at_end);
@@ -251,6 +251,9 @@ static void sweep_gemm_few_columns(void)
                                                kind % 4 * 9 + 2, 0, false});
         for (size_t k = 63; k <= 95; k += 8, kind++)
             check_gemm(&(struct gemm_case){27 + kind % 7, cols, k, 1024 - k, 1, 0, 0, 1, kind, 0, false});
+        for (unsigned i = 0; i < 24; i++, kind++) /* long ones, for a core that reads whole lines of them */
+            check_gemm(&(struct gemm_case){14 + kind % 31 * 2, cols, 320 + kind % 19, kind % 4, 1, 0, 0, kind & 1, i, 0,
+                                           false});
     }
 }
 
