@@ -32,6 +32,9 @@ static const struct reading {
  * where those of b crowd: {1, 2, 3} x 4096 x 4096 1.6, 1.2, 1.3. */
 #define UNASKED_L2 (512 * 1024)
 
+/* Rows of b so many floats apart, or a multiple of it, share sets of L1. */
+#define SHARING_SETS 256
+
 /* Of 2 to 4 rows, tiles of so few columns read too little of each row of b on their way down, and any of rows that
  * crowd L1 find lines driven out by others: they gain in the caches as well. */
 #define NARROW_TILE 48
@@ -59,11 +62,22 @@ static const struct reading *find_reading(const struct heed_context *context, si
     return NULL;
 }
 
-/* Whether so many rows ask for what they read, or leave it to the CPU. */
-static bool asks(const struct heed_context *context, size_t rows, size_t ld)
+/* A CPU that is to be asked nearby brings what more than a few rows read of the last cache by itself, from which a
+ * request that ends in L2 takes longer: 5 to 31 rows by 4 to 12 MB 1.0 to 1.2. But one of the highest tiles is too slow
+ * for it where rows share sets (0.85 to 1.05). */
+static bool brings_many_rows(const struct heed_context *context, size_t rows, size_t cols, size_t depth, size_t ld)
 {
-    bool brings = rows == 1 || (rows <= FEW_ACROSS && ld % HEED_SAME_SET == 0);
-    return context->l2 > UNASKED_L2 || !brings;
+    double bytes = (double)cols * (double)depth * (double)sizeof(float);
+    bool high = rows >= context->kernels->mr && rows <= context->kernels->tallest;
+    return heed_asks_nearby(context) && bytes < (double)context->in_order && (!high || ld % SHARING_SETS != 0);
+}
+
+/* Whether so many rows ask for what they read, or leave it to the CPU. */
+static bool asks(const struct heed_context *context, size_t rows, size_t cols, size_t depth, size_t ld)
+{
+    if (rows > FEW_ACROSS)
+        return !brings_many_rows(context, rows, cols, depth, ld);
+    return context->l2 > UNASKED_L2 || (rows > 1 && ld % HEED_SAME_SET != 0);
 }
 
 struct heed_across heed_find_across(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
@@ -72,7 +86,7 @@ struct heed_across heed_find_across(const struct heed_context *context, size_t r
     const struct reading *reading = find_reading(context, rows, cols, depth, ld);
     if (!reading)
         return heed_not_across;
-    return (struct heed_across){reading->depth, reading->ahead, asks(context, rows, ld)};
+    return (struct heed_across){reading->depth, reading->ahead, asks(context, rows, cols, depth, ld)};
 }
 
 /* A Zen 5 takes those of a b from memory, by more than a few rows where those of b share a set of L1. */
