@@ -84,9 +84,9 @@ struct heed_panels {
     bool nearby;     /* a hint: what is foreseen is asked for in L1 instead, wherever it comes from; if far, in the
                       * order of memory */
     bool uncopied;   /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
-    bool wide;    /* a hint, in place: two units multiply and add the widest vectors, and L1 keeps twelve lines of a set
-                   * or more */
-    size_t ahead; /* a hint, nearby and in place: so many floats from what is read; 0: some rows */
+    bool wide;       /* a hint: two units multiply and add the widest vectors, and L1 keeps twelve lines of a set or
+                      * more; of packed ones what is wanted next is asked for there */
+    size_t ahead;    /* a hint, nearby and in place: so many floats from what is read; 0: some rows */
 };
 
 /* As `ahead` of rows that are read across: nothing of them is asked for; or they come from memory, in which order is up
