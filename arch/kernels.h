@@ -85,8 +85,10 @@ struct heed_panels {
                       * order of memory */
     bool uncopied;   /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
     bool wide;       /* a hint: two units multiply and add the widest vectors, and L1 keeps twelve lines of a set or
-                      * more; of packed ones what is wanted next is asked for there */
-    size_t ahead;    /* a hint, nearby and in place: so many floats from what is read; 0: some rows */
+                      * more: of rows that few columns go across whole lines are read, and of packed panels what is wanted
+                      * next is asked for there */
+    size_t ahead;    /* a hint, nearby and in place: so many floats from what is read; 0: some rows. Of rows that few
+                      * columns go across: as of gemm_few */
 };
 
 /* As `ahead` of rows that are read across: nothing of them is asked for; or they come from memory, in which order is up
@@ -95,7 +97,7 @@ struct heed_panels {
 #define HEED_ASK_AFAR (SIZE_MAX - 1)
 
 /* What packing a transposed b asks for: the rows below those that it turns, in L2; the runs to their right, in L1, in
- * an order that memory likes; or nothing. */
+ * an order that memory likes, by vectors as long as a line, and by others what is below; or nothing. */
 enum heed_pack_asking { HEED_PACK_ASKS_BELOW, HEED_PACK_ASKS_RUNS, HEED_PACK_ASKS_NOTHING };
 
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
@@ -274,8 +276,7 @@ struct heed_rotary_task {
  * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= VF_STEPS; wide: as of b;
  *               ahead: how many floats from what is read of b is asked for in L1, in the order of memory where rows
  *               have no gaps; 0: it is not, but in L2; or HEED_ASK_FOR_NOTHING or HEED_ASK_AFAR
- * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded; afar: a hint: a
- *               transposed b comes from memory to a wide core, and what lies below it is next
+ * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded; asking: a hint
  * transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       one heed_softmax_task
  * softmax_max   the largest of n scores of a row from column `from` on, which begins a block of HEED_REDUCTION_BLOCK

@@ -297,12 +297,13 @@ static bool comes_unasked(const struct heed_context *context, const struct heed_
 
 /* How a Zen 5 reads b: what does not come unasked is asked for in L1, by one tile or two as they read it, and a sliver
  * ahead by more, where requests take a fiftieth of the time. L1 does not keep a sliver, but a request that ends in L2
- * waits longer for memory: 20 to 128 rows by 64 MB 1.03 to 1.07. */
+ * waits longer for memory: 20 to 128 rows by 64 MB 1.03 to 1.07. Rows of a may come from there to few columns. */
 static void foresee_nearby(const struct heed_context *context, struct heed_product *product, double bytes)
 {
     struct heed_panels *b = &product->b;
     b->near |= comes_unasked(context, product, bytes);
     b->wide = true;
+    b->ahead = heed_are_rows_afar(context, product->m, product->k) ? HEED_ASK_AFAR : 0;
     b->nearby = !b->near && product->m <= HEED_NEARBY_ROWS;
     b->foreseen = b->nearby ? HEED_NEARBY_ROWS : HEED_FORESEEN_TALLEST;
     b->far = b->nearby && product->m > 1 && product->m <= IN_ORDER_ROWS && heed_from_memory(context, bytes);

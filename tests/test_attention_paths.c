@@ -156,9 +156,10 @@ static void test_few_queries(const struct heed_kernels *table, const heed_contex
     begin("%s attention of few queries as of many", table->name);
     check_few_queries_of(context, 0);
     check_few_queries_of(context, 1);
-    for (size_t threads = 1; threads <= 3; threads += 2) {
-        heed_context *small = context_on(table, threads);
+    for (size_t kind = 0; kind < 3; kind++) {
+        heed_context *small = context_on(table, kind < 2 ? 1 : 3);
         small->l2 = small->in_order = 256;
+        small->wide_core = kind % 2 == 0;
         check_few_queries_of(small, 1);
         check_few_queries(small, &(struct few_case){MOST_FEW_HEADS, 1, 40, 128, HEED_UNBOUNDED, 1});
         heed_context_destroy(small);

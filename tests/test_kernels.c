@@ -156,6 +156,7 @@ static void check_gated(size_t m, size_t n, size_t k, unsigned kind, int at_end)
     b.foreseen = foreseen[kind % 5];
     b.far = kind % 5 == 4;
     b.nearby = kind % 7 > 4;
+    b.wide = kind % 3 > 1;
     b.foreseen = b.nearby ? HEED_NEARBY_ROWS : b.foreseen;
     const float *a = arena_place(&t.a, span(m, k, k + 1), at_end), *bias = arena_place(&t.extra, n, at_end);
     struct heed_epilogue e = {.kind = HEED_EPILOGUE_GATED,
@@ -252,8 +253,8 @@ static void sweep_gemm_few_columns(void)
         for (size_t k = 63; k <= 95; k += 8, kind++)
             check_gemm(&(struct gemm_case){27 + kind % 7, cols, k, 1024 - k, 1, 0, 0, 1, kind, 0, false});
         for (unsigned i = 0; i < 24; i++, kind++) /* long ones, for a core that reads whole lines of them */
-            check_gemm(&(struct gemm_case){14 + kind % 31 * 2, cols, 320 + kind % 19, kind % 4, 1, 0, 0, kind & 1, i, 0,
-                                           false});
+            check_gemm(&(struct gemm_case){14 + kind % 31 * 2, cols, i % 4 ? 320 + kind % 19 : 512, kind % 4, 1, 0, 0,
+                                           kind & 1, i, 0, false});
     }
 }
 
@@ -402,10 +403,11 @@ static void sweep_gemm_few(void)
 
 static void check_pack(size_t n, size_t k, int transposed, size_t gap, int at_end)
 {
+    static unsigned asking;
     size_t ldb = (transposed ? k : n) + gap, panels = (n + 15) / 16 * 16 * k;
     const float *b = arena_place(&t.b, transposed ? span(n, k, ldb) : span(k, n, ldb), at_end);
     float *got = prepare(panels, at_end);
-    t.table->pack(transposed, (enum heed_pack_asking)(k % 3), n, k, b, ldb, got);
+    t.table->pack(transposed, (enum heed_pack_asking)(asking++ % 3), n, k, b, ldb, got);
     t.oracle->pack(transposed, HEED_PACK_ASKS_BELOW, n, k, b, ldb, t.want);
     compare(panels, got, transposed ? "pack transposed" : "pack", n, k, gap);
 }

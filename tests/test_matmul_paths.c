@@ -264,8 +264,11 @@ static void test_across(const struct heed_kernels *table)
     static const struct {
         size_t in_order, l2;
         bool wide;
-    } caches[] = {
-        {0, 1024, false}, {0, (size_t)1 << 20, false}, {HEED_CPU_ANY_ORDER - 1, 1024, false}, {0, 1024, true}};
+    } caches[] = {{0, 1024, false},
+                  {0, (size_t)1 << 20, false},
+                  {HEED_CPU_ANY_ORDER - 1, 1024, false},
+                  {0, 1024, true},
+                  {HEED_CPU_ANY_ORDER - 1, 1024, true}};
     begin("%s few rows by a matrix that is read across", table->name);
     for (size_t threads = 1; threads <= 3; threads += 2)
         for (size_t kind = 0; kind < COUNT(caches); kind++) {
