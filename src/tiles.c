@@ -304,8 +304,8 @@ static void foresee_nearby(const struct heed_context *context, struct heed_produ
     b->near |= comes_unasked(context, product, bytes);
     b->wide = true;
     b->ahead = heed_are_rows_afar(context, product->m, product->k) ? HEED_ASK_AFAR : 0;
-    b->nearby = !b->near && product->m <= HEED_NEARBY_ROWS;
-    b->foreseen = b->nearby ? HEED_NEARBY_ROWS : HEED_FORESEEN_TALLEST;
+    b->nearby = !b->near;
+    b->foreseen = b->nearby && product->m <= HEED_NEARBY_ROWS ? HEED_NEARBY_ROWS : HEED_FORESEEN_TALLEST;
     b->far = b->nearby && product->m > 1 && product->m <= IN_ORDER_ROWS && heed_from_memory(context, bytes);
 }
 
