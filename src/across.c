@@ -48,12 +48,11 @@ static bool gains_in_caches(const struct heed_context *context, size_t rows, siz
     return heed_sliver(context->kernels, rows, true) <= NARROW_TILE || ld % HEED_CROWDED_ROW == 0;
 }
 
-static const struct reading *find_reading(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
+static const struct reading *find_reading(const struct heed_context *context, size_t rows, size_t cols, double bytes,
                                           size_t ld)
 {
     if (!heed_foresees(context) || cols < ACROSS_COLS)
         return NULL;
-    double bytes = (double)cols * (double)depth * (double)sizeof(float);
     bool far = bytes >= (double)context->in_order;
     bool near = bytes >= ACROSS_PER_L2 * (double)context->l2 && gains_in_caches(context, rows, ld);
     for (size_t i = 0; i < sizeof readings / sizeof *readings; i++)
@@ -65,28 +64,28 @@ static const struct reading *find_reading(const struct heed_context *context, si
 /* A CPU that is to be asked nearby brings what more than a few rows read of the last cache by itself, from which a
  * request that ends in L2 takes longer: 5 to 31 rows by 4 to 12 MB 1.0 to 1.2. But one of the highest tiles is too slow
  * for it where rows share sets (0.85 to 1.05). */
-static bool brings_many_rows(const struct heed_context *context, size_t rows, size_t cols, size_t depth, size_t ld)
+static bool brings_many_rows(const struct heed_context *context, size_t rows, double bytes, size_t ld)
 {
-    double bytes = (double)cols * (double)depth * (double)sizeof(float);
     bool high = rows >= context->kernels->mr && rows <= context->kernels->tallest;
     return heed_asks_nearby(context) && bytes < (double)context->in_order && (!high || ld % SHARING_SETS != 0);
 }
 
 /* Whether so many rows ask for what they read, or leave it to the CPU. */
-static bool asks(const struct heed_context *context, size_t rows, size_t cols, size_t depth, size_t ld)
+static bool asks(const struct heed_context *context, size_t rows, double bytes, size_t ld)
 {
     if (rows > FEW_ACROSS)
-        return !brings_many_rows(context, rows, cols, depth, ld);
+        return !brings_many_rows(context, rows, bytes, ld);
     return context->l2 > UNASKED_L2 || (rows > 1 && ld % HEED_SAME_SET != 0);
 }
 
 struct heed_across heed_find_across(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
                                     size_t ld)
 {
-    const struct reading *reading = find_reading(context, rows, cols, depth, ld);
+    double bytes = (double)cols * (double)depth * (double)sizeof(float);
+    const struct reading *reading = find_reading(context, rows, cols, bytes, ld);
     if (!reading)
         return heed_not_across;
-    return (struct heed_across){reading->depth, reading->ahead, asks(context, rows, cols, depth, ld)};
+    return (struct heed_across){reading->depth, reading->ahead, asks(context, rows, bytes, ld)};
 }
 
 /* A Zen 5 takes those of a b from memory, by more than a few rows where those of b share a set of L1. */

@@ -346,6 +346,8 @@ static void run_on_host(void *arg, size_t n, heed_task *task, void *task_arg)
     CHECK(n <= COUNT(order));
     host->runs++;
     host->tasks = n;
+    if (host->order == HOST_RUNS_NOTHING)
+        return;
     for (size_t i = 0; i < n; i++)
         order[i] = n - 1 - i;
     for (size_t i = n; host->order == HOST_RANDOM && i > 1; i--) {

@@ -98,8 +98,9 @@ double subnormal_slack(const struct heed_kernels *table);
 /* A context on any runnable table. NULL options: one thread. */
 heed_context *context_on(const struct heed_kernels *table, size_t threads);
 
-/* A host that runs tasks in such an order, each with any worker number or the last one, and what it ran. */
-enum host_order { HOST_REVERSED, HOST_RANDOM, HOST_LAST_WORKER };
+/* A host that runs tasks in such an order, each with any worker number or the last one, or none of them, and what it
+ * was given. */
+enum host_order { HOST_REVERSED, HOST_RANDOM, HOST_LAST_WORKER, HOST_RUNS_NOTHING };
 struct host {
     size_t threads;
     enum host_order order;

@@ -125,15 +125,6 @@ static void test_split_workspace(const struct heed_kernels *table)
     end();
 }
 
-/* A host that runs nothing: what a call demands is known before its tasks. */
-static void run_nothing(void *host, size_t n_tasks, heed_task *task, void *arg)
-{
-    (void)host;
-    (void)n_tasks;
-    (void)task;
-    (void)arg;
-}
-
 static size_t random_stride(size_t cols)
 {
     static const size_t steps[] = {1, 1, 16, 256, 512, 1024};
@@ -141,15 +132,12 @@ static size_t random_stride(size_t cols)
     return (cols + step - 1) / step * step;
 }
 
-/* On a CPU of any kind; products so small that one thread does them are not tried. */
+/* On a CPU of any kind. What a call demands is known before its tasks, so that none need run; products so small that
+ * one thread does them are not tried. */
 static void check_any_strides(const struct heed_kernels *table, float *a, float *b, float *c, heed_workspace *room)
 {
-    heed_context_options o = HEED_CONTEXT_OPTIONS_INIT;
-    heed_context *context;
-    o.executor = HEED_EXECUTOR_HOST;
-    o.threads = 2 + random_below(8);
-    o.host.run = run_nothing;
-    CHECK(heed_context_create_on(&context, &o, table) == HEED_OK);
+    struct host host = {.threads = 2 + random_below(8), .order = HOST_RUNS_NOTHING};
+    heed_context *context = host_context(table, &host);
     size_t m = 1 + random_below(random_below(2) ? 280 : 640), n = 1 + random_below(1024);
     size_t k = 1 + random_below(random_below(2) ? 280 : 640);
     context->l2 = 8192 + n * k * sizeof(float) / (1 + random_below(6));
