@@ -648,6 +648,38 @@ static void run_norm_outputs(const struct heed_kernels *kernels, const struct ro
         dst[i * ld] = mean[i] + 3.0f * inverse[i] + 5.0f * root[i];
 }
 
+/* Norms with all factors, as on Zen 5, where rows go in turns: an odd number of them with a residual, whose sums go to
+ * a place of their own if there are no gaps; those with gaps in memory's order; of each four, two past the caches.
+ * Sums, means and inverses change the first column of dst. */
+enum { TURNS_AT_MOST = 9, LONGEST_TURN = 2561 };
+
+static void run_norm_turns(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                           size_t ld)
+{
+    static float sums[TURNS_AT_MOST * (LONGEST_TURN + 1)];
+    float mean[TURNS_AT_MOST] = {0.0f}, inverse[TURNS_AT_MOST] = {0.0f};
+    struct heed_norm_task task = norm_task(r, src, dst, ld);
+    task.wide_core = true;
+    task.far = 0;
+    task.scale = arena_place(&t.extra, r->cols, r->at_end);
+    task.shift = t.extra.begin;
+    task.in_order = r->gap > 0;
+    task.write_ahead = r->rows & 2 ? HEED_PAST_CACHES : 0;
+    task.residual = r->rows & 1 ? arena_place(&t.b, r->rows * r->cols, r->at_end) : NULL;
+    task.ld_residual = r->cols;
+    if (task.residual && ld == r->cols) {
+        task.sum = sums;
+        task.ld_sum = r->cols + 1;
+    }
+    task.mean = mean;
+    task.inverse = inverse;
+    for (int root = 0; root <= 1; root++) {
+        (root ? kernels->rmsnorm : kernels->layernorm)(&task);
+        for (size_t i = 0; i < r->rows; i++)
+            dst[i * ld] += (task.sum ? task.sum[i * task.ld_sum + r->cols - 1] : 0.0f) + mean[i] + 3.0f * inverse[i];
+    }
+}
+
 static void run_l2_normalize(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                              size_t ld)
 {
@@ -849,6 +881,18 @@ static void sweep_row_kernel(size_t index)
         for (size_t rows = ROWS_OF_BATCHES - 3; rows <= ROWS_OF_BATCHES; rows++)
             check_rows(&(struct row_case){rows, batched[i], i % 2, 0, i & 1, (i + rows) % 3 == 0},
                        row_kernels[index].name, row_kernels[index].run);
+}
+
+static void sweep_norm_turns(void)
+{
+    static const size_t cols[] = {95,  96,  97,  112, 128, 160, 175, 319,  320,  321,  447,  448,  449,
+                                  500, 512, 528, 800, 959, 960, 976, 1024, 1025, 2047, 2048, 2560, LONGEST_TURN};
+    for (size_t i = 0; i < COUNT(cols); i++)
+        for (size_t rows = 3; rows <= TURNS_AT_MOST; rows++)
+            for (unsigned kind = 0; kind < 8; kind++)
+                check_rows(&(struct row_case){rows, cols[i], kind & 1 ? 16 : 0, kind & 2 ? 1 + kind % 3 * 7 : 0,
+                                              kind == 4, kind > 4},
+                           "norms in turns", run_norm_turns);
 }
 
 /* ---- attention ---- */
@@ -1107,6 +1151,9 @@ static void test_table(const struct heed_kernels *table)
         sweep_row_kernel(i);
         end_sweep();
     }
+    begin("%s: norms in turns", table->name);
+    sweep_norm_turns();
+    end_sweep();
     begin("%s: attention", table->name);
     sweep_attention();
     end_sweep();
