@@ -673,8 +673,14 @@ static void run_norm_turns(const struct heed_kernels *kernels, const struct row_
     }
     task.mean = mean;
     task.inverse = inverse;
-    for (int root = 0; root <= 1; root++) {
-        (root ? kernels->rmsnorm : kernels->layernorm)(&task);
+    void (*const norms[])(const struct heed_norm_task *) = {kernels->layernorm, kernels->rmsnorm,
+                                                            kernels->l2_normalize};
+    for (size_t n = 0; n < COUNT(norms); n++) {
+        if (norms[n] == kernels->l2_normalize) {
+            task.x = dst;
+            task.scale = task.residual = NULL;
+        }
+        norms[n](&task);
         for (size_t i = 0; i < r->rows; i++)
             dst[i * ld] += (task.sum ? task.sum[i * task.ld_sum + r->cols - 1] : 0.0f) + mean[i] + 3.0f * inverse[i];
     }
