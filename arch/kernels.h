@@ -229,7 +229,8 @@ struct heed_softmax_task {
     size_t write_ahead; /* how many floats ahead of its writing a line is asked for; or HEED_PAST_CACHES */
     bool in_order;      /* rows come from memory, which gives most when they are read one after the other */
     size_t far;         /* how many floats ahead dst, without gaps, is asked for into the second cache; 0: not at all */
-    bool wide_core; /* a hint: the CPU brings the next row into the first cache unasked, if it is long or in memory */
+    bool wide_core; /* a hint: the CPU brings the next row into the first cache unasked, if it is long or in memory, and
+                       starts so many instructions that short rows may come in bursts */
     float scale;    /* > 0 and finite */
     enum heed_mask_kind mask_kind;
     const void *mask;
@@ -254,7 +255,8 @@ struct heed_norm_task {
     size_t write_ahead;    /* as in softmax; 0 where the CPU foresees what is read and written; or HEED_PAST_CACHES */
     bool in_order;         /* as in softmax */
     size_t far;            /* as in softmax, of x and y; there is no residual then */
-    bool wide_core;        /* a hint: which rows go together is as a first cache of 48 KiB wants it */
+    bool wide_core; /* a hint: which rows go together, or in turns, is as a first cache of 48 KiB wants it and a CPU
+                       that starts eight instructions a cycle */
 };
 
 /* The heads of one token. */

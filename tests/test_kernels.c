@@ -648,42 +648,52 @@ static void run_norm_outputs(const struct heed_kernels *kernels, const struct ro
         dst[i * ld] = mean[i] + 3.0f * inverse[i] + 5.0f * root[i];
 }
 
-/* Norms with all factors, as on Zen 5, where rows go in turns: an odd number of them with a residual, whose sums go to
- * a place of their own if there are no gaps; those with gaps in memory's order; of each four, two past the caches.
- * Sums, means and inverses change the first column of dst. */
-enum { TURNS_AT_MOST = 9, LONGEST_TURN = 2561 };
+enum { TURNS_AT_MOST = 9, LONGEST_TURN = 2561, TURNS_FLOATS = TURNS_AT_MOST * (LONGEST_TURN + 16) };
 
-static void run_norm_turns(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
-                           size_t ld)
+/* Norms with all factors, as on Zen 5, where rows go in turns: an odd number of them with a residual; sums take the
+ * place of the results, one of their own, or that of x or of the residual. Rows without a residual that have gaps go in
+ * memory's order, and of each four two past the caches. Sums, means and inverses change the first column of dst. */
+static void run_turns(void (*norm)(const struct heed_norm_task *), const struct row_case *r, const float *src,
+                      float *dst, size_t ld)
 {
-    static float sums[TURNS_AT_MOST * (LONGEST_TURN + 1)];
+    static float sums[TURNS_FLOATS], residual[TURNS_FLOATS], x[TURNS_FLOATS];
     float mean[TURNS_AT_MOST] = {0.0f}, inverse[TURNS_AT_MOST] = {0.0f};
     struct heed_norm_task task = norm_task(r, src, dst, ld);
     task.wide_core = true;
     task.far = 0;
     task.scale = arena_place(&t.extra, r->cols, r->at_end);
     task.shift = t.extra.begin;
-    task.in_order = r->gap > 0;
-    task.write_ahead = r->rows & 2 ? HEED_PAST_CACHES : 0;
-    task.residual = r->rows & 1 ? arena_place(&t.b, r->rows * r->cols, r->at_end) : NULL;
-    task.ld_residual = r->cols;
-    if (task.residual && ld == r->cols) {
-        task.sum = sums;
-        task.ld_sum = r->cols + 1;
+    task.residual = NULL;
+    task.in_order = r->gap > 0 && r->rows % 2 == 0;
+    task.write_ahead = r->rows & 2 && r->rows % 2 == 0 ? HEED_PAST_CACHES : 0;
+    if (r->rows % 2) {
+        float *const places[] = {NULL, sums, x, residual};
+        task.residual = residual;
+        task.ld_residual = task.ld_sum = ld;
+        memcpy(residual, t.b.begin, span(r->rows, r->cols, ld) * sizeof(float));
+        task.sum = places[(r->rows / 2 + r->cols) % COUNT(places)];
+        if (task.sum == x) {
+            memcpy(x, src, span(r->rows, r->cols, ld) * sizeof(float));
+            task.x = x;
+        }
     }
     task.mean = mean;
     task.inverse = inverse;
-    void (*const norms[])(const struct heed_norm_task *) = {kernels->layernorm, kernels->rmsnorm,
-                                                            kernels->l2_normalize};
-    for (size_t n = 0; n < COUNT(norms); n++) {
-        if (norms[n] == kernels->l2_normalize) {
-            task.x = dst;
-            task.scale = task.residual = NULL;
-        }
-        norms[n](&task);
-        for (size_t i = 0; i < r->rows; i++)
-            dst[i * ld] += (task.sum ? task.sum[i * task.ld_sum + r->cols - 1] : 0.0f) + mean[i] + 3.0f * inverse[i];
-    }
+    norm(&task);
+    for (size_t i = 0; i < r->rows; i++)
+        dst[i * ld] += (task.sum ? task.sum[i * ld + r->cols - 1] : 0.0f) + mean[i] + 3.0f * inverse[i];
+}
+
+static void run_layernorm_turns(const struct heed_kernels *kernels, const struct row_case *r, const float *src,
+                                float *dst, size_t ld)
+{
+    run_turns(kernels->layernorm, r, src, dst, ld);
+}
+
+static void run_rmsnorm_turns(const struct heed_kernels *kernels, const struct row_case *r, const float *src,
+                              float *dst, size_t ld)
+{
+    run_turns(kernels->rmsnorm, r, src, dst, ld);
 }
 
 static void run_l2_normalize(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
@@ -698,6 +708,16 @@ static void run_l2_normalize(const struct heed_kernels *kernels, const struct ro
                                         .ldy = ld,
                                         .wide_core = is_wide(r)};
     kernels->l2_normalize(&task);
+}
+
+/* RMSNorm without a scale, and the L2 norm. */
+static void run_plain_turns(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
+                            size_t ld)
+{
+    struct heed_norm_task task = {.rows = r->rows, .cols = r->cols, .x = src, .ldx = ld, .y = dst, .ldy = ld};
+    task.eps = 1e-5f;
+    task.wide_core = true;
+    (r->rows % 2 ? kernels->rmsnorm : kernels->l2_normalize)(&task);
 }
 
 static size_t ahead_of(const struct row_case *r)
@@ -892,13 +912,16 @@ static void sweep_row_kernel(size_t index)
 static void sweep_norm_turns(void)
 {
     static const size_t cols[] = {95,  96,  97,  112, 128, 160, 175, 319,  320,  321,  447,  448,  449,
-                                  500, 512, 528, 800, 959, 960, 976, 1024, 1025, 2047, 2048, 2560, LONGEST_TURN};
+                                  500, 512, 528, 800, 959, 960, 992, 1024, 1025, 2047, 2048, 2560, LONGEST_TURN};
     for (size_t i = 0; i < COUNT(cols); i++)
         for (size_t rows = 3; rows <= TURNS_AT_MOST; rows++)
-            for (unsigned kind = 0; kind < 8; kind++)
-                check_rows(&(struct row_case){rows, cols[i], kind & 1 ? 16 : 0, kind & 2 ? 1 + kind % 3 * 7 : 0,
-                                              kind == 4, kind > 4},
-                           "norms in turns", run_norm_turns);
+            for (unsigned kind = 0; kind < 8; kind++) {
+                const struct row_case r = {rows,      cols[i], kind & 1 ? 16 : 0, kind & 2 ? 1 + kind % 3 * 7 : 0,
+                                           kind == 4, kind > 4};
+                check_rows(&r, "LayerNorm in turns", run_layernorm_turns);
+                check_rows(&r, "RMSNorm in turns", run_rmsnorm_turns);
+                check_rows(&r, "norms in turns", run_plain_turns);
+            }
 }
 
 /* ---- attention ---- */
