@@ -3,8 +3,9 @@
  */
 #include "rows.h"
 
-/* Elements of a block, at most: some microseconds of work, and 64 KiB of input. */
-#define BLOCK_ELEMENTS 16384
+/* Elements of a block, at most: some ten microseconds of work. Kernels take rows in turns, and CPUs foresee what is
+ * read next, but for the first rows of a block. */
+#define BLOCK_ELEMENTS 131072
 
 /* Rows up to here are close enough together to be read in turn: four are a kilobyte. */
 #define CLOSE_COLS 64
@@ -12,28 +13,37 @@
 /* Rows that kernels reduce at once, at most. */
 #define GROUP 4
 
+/* Blocks of whole units of rows, of which no two differ by more than one. */
 struct row_blocks {
     void (*block)(const void *arg, size_t first, size_t count);
     const void *arg;
-    size_t rows, step;
+    size_t rows, blocks, unit;
 };
+
+/* Where a block begins. The last unit may have fewer rows. */
+static size_t row_of_block(const struct row_blocks *b, size_t index)
+{
+    size_t units = heed_ceil_div(b->rows, b->unit), rest = units % b->blocks;
+    size_t row = (units / b->blocks * index + (index < rest ? index : rest)) * b->unit;
+    return row < b->rows ? row : b->rows;
+}
 
 static void run_block(void *arg, size_t index, size_t worker)
 {
     const struct row_blocks *b = arg;
-    size_t first = index * b->step, left = b->rows - first;
+    size_t first = row_of_block(b, index);
     (void)worker;
-    b->block(b->arg, first, left < b->step ? left : b->step);
+    b->block(b->arg, first, row_of_block(b, index + 1) - first);
 }
 
-/* Rows of a block, whole groups of them: one block where one worker does all, else as many for each. */
-static size_t rows_of_block(const struct heed_context *context, size_t rows, size_t cols, double work)
+/* As many blocks for each worker; one where one does all. */
+static size_t count_blocks(const struct heed_context *context, size_t rows, size_t cols, double work)
 {
     if (!heed_is_shared(context, work))
-        return rows;
+        return 1;
     size_t workers = heed_workers(context), blocks = heed_ceil_div(heed_times(rows, cols), BLOCK_ELEMENTS);
-    size_t step = heed_ceil_div(rows, heed_times(heed_ceil_div(blocks, workers), workers));
-    return step < GROUP ? step : heed_ceil_div(step, GROUP) * GROUP;
+    blocks = heed_times(heed_ceil_div(blocks, workers), workers);
+    return blocks < rows ? blocks : rows;
 }
 
 void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols, double work_each,
@@ -42,8 +52,9 @@ void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols,
     if (rows == 0 || cols == 0)
         return;
     double work = (double)rows * (double)cols * work_each;
-    struct row_blocks blocks = {block, arg, rows, rows_of_block(context, rows, cols, work)};
-    heed_run(context, heed_ceil_div(rows, blocks.step), work, run_block, &blocks);
+    size_t blocks = count_blocks(context, rows, cols, work);
+    struct row_blocks all = {block, arg, rows, blocks, rows / blocks < GROUP ? 1 : GROUP};
+    heed_run(context, blocks, work, run_block, &all);
 }
 
 bool heed_rows_in_order(const struct heed_context *context, size_t rows, size_t cols)
