@@ -6,8 +6,10 @@
 
 #define MOST_TABLES 8
 
-/* Tokens that are summed before they are normalised: they stay in the first cache. */
+/* Tokens that are summed before they are normalised: they stay in the first cache, or, where rows of a norm go in
+ * turns, of which a few begin and end alone, in the second. */
 #define TOKENS_AT_ONCE 4
+#define TOKENS_IN_TURNS 32
 
 struct embedding {
     const struct heed_kernels *kernels;
@@ -58,7 +60,7 @@ static void normalize_tokens(const struct embedding *e, size_t first, size_t cou
 static void embed_tokens(const void *arg, size_t first, size_t count)
 {
     const struct embedding *e = arg;
-    size_t step = e->norm ? TOKENS_AT_ONCE : count, end = first + count;
+    size_t step = !e->norm ? count : e->norm->wide_core ? TOKENS_IN_TURNS : TOKENS_AT_ONCE, end = first + count;
     for (size_t t = first; t < end; t += step) {
         size_t n = end - t < step ? end - t : step;
         sum_tokens(e, t, n);
@@ -154,6 +156,7 @@ heed_status heed_embed_layernorm(const heed_context *context, size_t n, size_t c
     o.sum = NULL; /* it is written beforehand */
     struct heed_norm_task norm = heed_norm_task_of(n, cols, sum, ld_sum, &o, dst, ld_dst);
     norm.write_ahead = heed_write_ahead(c);
+    norm.wide_core = c->wide_core;
     const struct embedding e = {c->kernels, n_tables, cols, sequences, ld_sum, tables, offsets, sum, &norm};
     heed_run_rows(c, n, cols, (double)n_tables * HEED_MOVE_WORK + HEED_NORM_WORK, embed_tokens, &e);
     return HEED_OK;
