@@ -36,7 +36,10 @@
  * translations of addresses and strides that share cache sets, once b has left L1. */
 #define HEED_COPIED_ROWS 32
 
-/* Rows so many floats apart, or a multiple of it, crowd L1: they lie in one or two of its sets. */
+/* Rows so many floats apart, or a multiple of it, share sets of L1: they begin in four at most. */
+#define HEED_SHARED_SETS 256
+
+/* Rows so many apart crowd it: they lie in one or two. */
 #define HEED_CROWDED_ROW 512
 
 /* So many apart they lie in one. */

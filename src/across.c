@@ -32,9 +32,6 @@ static const struct reading {
  * where those of b crowd: {1, 2, 3} x 4096 x 4096 1.6, 1.2, 1.3. */
 #define UNASKED_L2 (512 * 1024)
 
-/* Rows of b so many floats apart, or a multiple of it, share sets of L1. */
-#define SHARING_SETS 256
-
 /* Of 2 to 4 rows, tiles of so few columns read too little of each row of b on their way down, and any of rows that
  * crowd L1 find lines driven out by others: they gain in the caches as well. */
 #define NARROW_TILE 48
@@ -67,7 +64,7 @@ static const struct reading *find_reading(const struct heed_context *context, si
 static bool brings_many_rows(const struct heed_context *context, size_t rows, double bytes, size_t ld)
 {
     bool high = rows >= context->kernels->mr && rows <= context->kernels->tallest;
-    return heed_asks_nearby(context) && bytes < (double)context->in_order && (!high || ld % SHARING_SETS != 0);
+    return heed_asks_nearby(context) && bytes < (double)context->in_order && (!high || ld % HEED_SHARED_SETS != 0);
 }
 
 /* Whether so many rows ask for what they read, or leave it to the CPU. */

@@ -41,7 +41,7 @@ static const struct packing {
     size_t per_l2; /* times L2 that b takes */
     bool from_memory;
     size_t stride, rows;
-} packings[] = {{2, false, HEED_SAME_SET, 7}, {4, false, 1, 96}, {4, true, 256, 5}, {4, true, 1, 32}};
+} packings[] = {{2, false, HEED_SAME_SET, 7}, {4, false, 1, 96}, {4, true, HEED_SHARED_SETS, 5}, {4, true, 1, 32}};
 #define LEAST_PACKED_COLS 256
 #define FEW_PACKED_ROWS 64
 #define FEW_PACKED_DEPTH 256
