@@ -652,7 +652,7 @@ enum { TURNS_AT_MOST = 9, LONGEST_TURN = 2561, TURNS_FLOATS = TURNS_AT_MOST * (L
 
 /* Norms with all factors, as on Zen 5, where rows go in turns: an odd number of them with a residual; sums take the
  * place of the results, one of their own, or that of x or of the residual. Rows without a residual that have gaps go in
- * memory's order, and of each four two past the caches. Sums, means and inverses change the first column of dst. */
+ * memory's order, and two of four past the caches. Sums, means and inverses change the first column of dst. */
 static void run_turns(void (*norm)(const struct heed_norm_task *), const struct row_case *r, const float *src,
                       float *dst, size_t ld)
 {
@@ -665,7 +665,7 @@ static void run_turns(void (*norm)(const struct heed_norm_task *), const struct 
     task.shift = t.extra.begin;
     task.residual = NULL;
     task.in_order = r->gap > 0 && r->rows % 2 == 0;
-    task.write_ahead = r->rows & 2 && r->rows % 2 == 0 ? HEED_PAST_CACHES : 0;
+    task.write_ahead = r->rows % 4 == 2 ? HEED_PAST_CACHES : 0;
     if (r->rows % 2) {
         float *const places[] = {NULL, sums, x, residual};
         task.residual = residual;
