@@ -38,6 +38,10 @@ struct heed_norm_task heed_norm_rows(const struct heed_norm_task *all, size_t fi
 static void run_block(const void *arg, size_t first, size_t count)
 {
     const struct norm *n = arg;
+    if (count == n->task.rows) { /* a copy waits for what has just been stored in it, some 20 ns */
+        n->kernel(&n->task);
+        return;
+    }
     struct heed_norm_task task = heed_norm_rows(&n->task, first, count);
     n->kernel(&task);
 }
@@ -67,24 +71,25 @@ static bool asks_far(const struct heed_norm_task *t)
     return t->ldx == t->cols && t->ldy == t->cols && !t->residual && t->cols % PAGE_COLS != 0 && !t->in_order;
 }
 
-static void run_norm(const struct heed_context *context, struct norm n)
+static void run_norm(const struct heed_context *context, struct norm *n)
 {
-    size_t rows = n.task.rows, cols = n.task.cols;
-    bool in_place = n.task.x == n.task.y || n.task.sum == n.task.y || (n.task.residual && !n.task.sum);
-    n.task.write_ahead = heed_write_far(context, rows, cols, in_place);
-    n.task.in_order = heed_rows_in_order(context, rows, cols);
-    n.task.wide_core = context->wide_core;
-    if (asks_far(&n.task) && !context->wide_core)
-        n.task.far = heed_far_ahead(context, rows, cols, heed_times(FAR_PER_L2, context->l2));
+    struct heed_norm_task *t = &n->task;
+    size_t rows = t->rows, cols = t->cols;
+    bool in_place = t->x == t->y || t->sum == t->y || (t->residual && !t->sum);
+    t->write_ahead = heed_write_far(context, rows, cols, in_place);
+    t->in_order = heed_rows_in_order(context, rows, cols);
+    t->wide_core = context->wide_core;
+    if (asks_far(t) && !context->wide_core)
+        t->far = heed_far_ahead(context, rows, cols, heed_times(FAR_PER_L2, context->l2));
     if (rows > 0 && cols > 0)
-        heed_run_rows(context, rows, cols, HEED_NORM_WORK, run_block, &n);
+        heed_run_rows(context, rows, cols, HEED_NORM_WORK, run_block, n);
 }
 
-static heed_status check_and_run(const struct heed_context *context, struct norm n)
+static heed_status check_and_run(const struct heed_context *context, struct norm *n)
 {
     struct heed_operands operands;
     heed_operands_begin(&operands, HEED_OK);
-    heed_status status = check_norm(&operands, &n.task);
+    heed_status status = check_norm(&operands, &n->task);
     if (status == HEED_OK)
         run_norm(context, n);
     return status;
@@ -128,8 +133,8 @@ heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols
         status = heed_layernorm_options_read(&o, options);
     if (status != HEED_OK)
         return status;
-    const struct norm n = {c->kernels->layernorm, heed_norm_task_of(rows, cols, x, ldx, &o, y, ldy)};
-    return check_and_run(c, n);
+    struct norm n = {c->kernels->layernorm, heed_norm_task_of(rows, cols, x, ldx, &o, y, ldy)};
+    return check_and_run(c, &n);
 }
 
 heed_status heed_rmsnorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
@@ -151,8 +156,8 @@ heed_status heed_rmsnorm(const heed_context *context, size_t rows, size_t cols, 
                                          .sum = o.sum,
                                          .ld_sum = o.ld_sum,
                                          .inverse_deviation = o.inverse_rms};
-    const struct norm n = {c->kernels->rmsnorm, heed_norm_task_of(rows, cols, x, ldx, &same, y, ldy)};
-    return check_and_run(c, n);
+    struct norm n = {c->kernels->rmsnorm, heed_norm_task_of(rows, cols, x, ldx, &same, y, ldy)};
+    return check_and_run(c, &n);
 }
 
 heed_status heed_l2_normalize(const heed_context *context, size_t rows, size_t cols, float eps, const float *src,
@@ -170,9 +175,8 @@ heed_status heed_l2_normalize(const heed_context *context, size_t rows, size_t c
         return status;
     /* 1 / eps is to be finite; the root of a sum of squares is above 2^-75, or 0. */
     const float least = eps > 0.0f && eps < 0x1p-126f ? 0x1p-126f : eps;
-    const struct norm n = {
-        c->kernels->l2_normalize,
-        {.rows = rows, .cols = cols, .x = src, .ldx = ld_src, .eps = least, .y = dst, .ldy = ld_dst}};
-    run_norm(c, n);
+    struct norm n = {c->kernels->l2_normalize,
+                     {.rows = rows, .cols = cols, .x = src, .ldx = ld_src, .eps = least, .y = dst, .ldy = ld_dst}};
+    run_norm(c, &n);
     return HEED_OK;
 }

@@ -53,6 +53,10 @@ void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols,
         return;
     double work = (double)rows * (double)cols * work_each;
     size_t blocks = count_blocks(context, rows, cols, work);
+    if (blocks == 1) {
+        block(arg, 0, rows);
+        return;
+    }
     struct row_blocks all = {block, arg, rows, blocks, rows / blocks < GROUP ? 1 : GROUP};
     heed_run(context, blocks, work, run_block, &all);
 }

@@ -11,6 +11,10 @@ struct softmax {
 static void softmax_rows(const void *arg, size_t first, size_t count)
 {
     const struct softmax *s = arg;
+    if (count == s->task.rows) { /* a copy waits for what has just been stored in it, some 20 ns */
+        s->kernels->softmax(&s->task);
+        return;
+    }
     struct heed_softmax_task task = s->task;
     task.rows = count;
     task.first = first;
