@@ -84,13 +84,14 @@ struct heed_panels {
     size_t across;   /* a hint, in place: rows are read from end to end; if far, not those to come are asked for, but so
                       * many floats ahead in each, and at its end in the rows below the last; if nearby, few rows go by
                       * strips (strips.inc) */
-    bool nearby;     /* a hint: what is foreseen is asked for in L1 instead, wherever it comes from; if far, in the
-                      * order of memory; of packed ones that are not foreseen what is wanted next is */
-    bool uncopied;   /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
-    bool wide;       /* a hint: two units multiply and add the widest vectors, and L1 keeps twelve lines of a set or
-                      * more: of rows that few columns go across whole lines are read */
-    size_t ahead;    /* a hint, nearby and in place: so many floats from what is read; 0: some rows. Of rows that few
-                      * columns go across: as of gemm_few */
+    size_t across_cols; /* a hint, beside it: the most columns of a tile; or 0 */
+    bool nearby;        /* a hint: what is foreseen is asked for in L1 instead, wherever it comes from; if far, in the
+                         * order of memory; of packed ones that are not foreseen what is wanted next is */
+    bool uncopied;      /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
+    bool wide;          /* a hint: two units multiply and add the widest vectors, and L1 keeps twelve lines of a set or
+                         * more: of rows that few columns go across whole lines are read */
+    size_t ahead;       /* a hint, nearby and in place: so many floats from what is read; 0: some rows. Of rows that few
+                         * columns go across: as of gemm_few */
 };
 
 /* As `ahead` of rows that are read across: nothing of them is asked for; or they come from memory, in which order is up

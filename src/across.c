@@ -14,18 +14,29 @@
 /* Rows that a CPU follows a few rows of b best by. */
 #define FEW_ACROSS 4
 
-/* Up to how many rows; whether they gain only where b comes from memory, in part at least, as one to four do, and those
- * that would be worth a copy; how many rows of b at once, and asked for how many floats ahead. Few need few, which is
- * what a CPU can follow; more, whose sums would come and go too often, need many. */
+/* How far off b is, at least: in the last cache, for the most part there, or in memory. */
+enum origin { FROM_CACHES, FROM_HALF, FROM_MEMORY };
+
+/* Up to how many rows; from where they gain, the first that fits (those that would be worth a copy, from the caches,
+ * one to four otherwise from half of the last one on); whether only by wide tiles, and only where rows of b share a set
+ * of L1; how many rows of b at once, and asked for how many floats ahead; and the most columns of a tile, or 0. Few
+ * need few rows, which is what a CPU can follow, and narrow tiles, lest requests come in bursts; more, whose sums would
+ * come and go too often, need many. */
 static const struct reading {
     size_t rows;
-    bool from_memory;
-    size_t depth, ahead;
+    enum origin from;
+    bool wide, share_set;
+    size_t depth, ahead, cols;
 } readings[] = {
-    {1, true, HEED_ROW_DEPTH, 256},
-    {FEW_ACROSS, true, 8, 512},
-    {HEED_COPIED_ROWS - 1, false, 128, 256},
-    {ACROSS_ROWS, true, 256, 256},
+    {1, FROM_HALF, false, false, HEED_ROW_DEPTH, 256, 0},
+    {FEW_ACROSS - 1, FROM_MEMORY, false, false, 8, 512, 48},
+    {FEW_ACROSS - 1, FROM_HALF, false, false, 8, 512, 64},
+    {FEW_ACROSS, FROM_HALF, true, true, 128, 256, 0},
+    {FEW_ACROSS, FROM_MEMORY, false, false, 8, 512, 0},
+    {FEW_ACROSS, FROM_HALF, true, false, 64, 256, 0},
+    {FEW_ACROSS, FROM_HALF, false, false, 8, 512, 0},
+    {HEED_COPIED_ROWS - 1, FROM_CACHES, false, false, 128, 256, 0},
+    {ACROSS_ROWS, FROM_CACHES, false, false, 256, 256, 0},
 };
 
 /* A core of AMD's with so small an L2, as before Zen 4, brings rows of b faster unasked, by one row of a, or by a few
@@ -36,7 +47,7 @@ static const struct reading {
  * crowd L1 find lines driven out by others: they gain in the caches as well. */
 #define NARROW_TILE 48
 
-const struct heed_across heed_not_across = {0, 0, false};
+const struct heed_across heed_not_across = {0, 0, 0, false};
 
 static bool gains_in_caches(const struct heed_context *context, size_t rows, size_t ld)
 {
@@ -45,16 +56,24 @@ static bool gains_in_caches(const struct heed_context *context, size_t rows, siz
     return heed_sliver(context->kernels, rows, true) <= NARROW_TILE || ld % HEED_CROWDED_ROW == 0;
 }
 
+static bool comes_from(const struct heed_context *context, enum origin from, size_t rows, double bytes, size_t ld)
+{
+    if (from == FROM_CACHES)
+        return bytes >= ACROSS_PER_L2 * (double)context->l2 && gains_in_caches(context, rows, ld);
+    return from == FROM_MEMORY ? heed_from_memory(context, bytes) : bytes >= (double)context->in_order;
+}
+
 static const struct reading *find_reading(const struct heed_context *context, size_t rows, size_t cols, double bytes,
                                           size_t ld)
 {
     if (!heed_foresees(context) || cols < ACROSS_COLS)
         return NULL;
-    bool far = bytes >= (double)context->in_order;
-    bool near = bytes >= ACROSS_PER_L2 * (double)context->l2 && gains_in_caches(context, rows, ld);
-    for (size_t i = 0; i < sizeof readings / sizeof *readings; i++)
-        if (rows <= readings[i].rows && (readings[i].from_memory ? far : near))
-            return &readings[i];
+    for (size_t i = 0; i < sizeof readings / sizeof *readings; i++) {
+        const struct reading *r = &readings[i];
+        bool suits = (!r->wide || heed_has_wide_tiles(context)) && (!r->share_set || ld % HEED_SAME_SET == 0);
+        if (rows <= r->rows && suits && comes_from(context, r->from, rows, bytes, ld))
+            return r;
+    }
     return NULL;
 }
 
@@ -82,7 +101,7 @@ struct heed_across heed_find_across(const struct heed_context *context, size_t r
     const struct reading *reading = find_reading(context, rows, cols, bytes, ld);
     if (!reading)
         return heed_not_across;
-    return (struct heed_across){reading->depth, reading->ahead, asks(context, rows, bytes, ld)};
+    return (struct heed_across){reading->depth, reading->ahead, reading->cols, asks(context, rows, bytes, ld)};
 }
 
 /* A Zen 5 takes those of a b from memory, by more than a few rows where those of b share a set of L1. */
@@ -95,6 +114,7 @@ bool heed_goes_by_strips(const struct heed_context *context, size_t rows, size_t
 void heed_read_across(const struct heed_across *across, struct heed_panels *b)
 {
     b->across = across->ahead;
+    b->across_cols = across->cols;
     b->far = across->asks;
     b->foreseen = ACROSS_ROWS;
 }

@@ -13,6 +13,7 @@ enum heed_turning { HEED_AS_IT_IS, HEED_FEW_ROWS, HEED_FEW_COLUMNS };
 struct heed_across {
     size_t depth; /* rows of it at once */
     size_t ahead; /* as in struct heed_panels; 0: it is not read so */
+    size_t cols;  /* as across_cols there */
     bool asks;    /* or leaves it to the CPU to bring it */
 };
 
