@@ -87,6 +87,7 @@ struct heed_panels {
     size_t across_cols; /* a hint, beside it: the most columns of a tile; or 0 */
     bool nearby;        /* a hint: what is foreseen is asked for in L1 instead, wherever it comes from; if far, in the
                          * order of memory; of packed ones that are not foreseen what is wanted next is */
+    bool rows_afar;     /* a hint: rows of a come from memory, to a core that is not wide */
     bool uncopied;      /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
     bool wide;          /* a hint: two units multiply and add the widest vectors, and L1 keeps twelve lines of a set or
                          * more: of rows that few columns go across whole lines are read */

@@ -73,6 +73,13 @@ static inline bool heed_are_rows_afar(const struct heed_context *context, size_t
     return context->wide_core && heed_foresees(context) && bytes >= (double)context->in_order;
 }
 
+/* The same for another core, of which few columns go across them in groups. */
+static inline bool heed_rows_come_afar(const struct heed_context *context, size_t rows, size_t k)
+{
+    double bytes = (double)rows * (double)k * (double)sizeof(float);
+    return !context->wide_core && heed_foresees(context) && bytes >= (double)context->in_order;
+}
+
 /* What packing so many such rows asks for. From the last cache a request that ends in L2 holds up a wide core more than
  * it helps: columns by 12 to 64 rows 0.98 to 1.24 without. */
 static inline enum heed_pack_asking heed_pack_asking(const struct heed_context *context, size_t rows, size_t k)

@@ -169,6 +169,7 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     bool b_afar = mm->packing == HEED_PACK_ASKS_RUNS;
     bool a_afar = mm->n <= mm->kernels->few_cols && heed_are_rows_afar(context, mm->m, mm->k);
     mm->ahead = (mm->turned == HEED_FEW_ROWS ? b_afar : a_afar) ? HEED_ASK_AFAR : 0;
+    mm->rows_afar = !mm->transpose_a && heed_rows_come_afar(context, mm->m, mm->k);
     if (mm->turned != HEED_AS_IT_IS) {
         heed_turned_plan(context, mm);
         return;
@@ -315,6 +316,7 @@ static struct heed_panels pack_columns(const struct matmul *mm, size_t cols, siz
         mm->kernels->pack(mm->transpose_b, mm->packing, cols, depth, b, mm->ldb, room);
     }
     panels.near = true;
+    panels.rows_afar = mm->rows_afar;
     return panels;
 }
 
@@ -338,6 +340,7 @@ static void multiply_in_place(const struct part *part)
     panels.near = heed_is_near(part->depth, mm->ldb);
     panels.uncopied = mm->uncopied;
     panels.wide = mm->wide;
+    panels.rows_afar = mm->rows_afar;
     panels.ahead = mm->ahead;
     if (mm->across.ahead > 0)
         heed_read_across(&mm->across, &panels);
@@ -540,6 +543,7 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     mm.wide = false;
     mm.packing = HEED_PACK_ASKS_BELOW;
     mm.ahead = 0;
+    mm.rows_afar = false;
     if ((mm.transpose_a || mm.transpose_b) && alpha != 0.0f &&
         is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
         heed_turn_vectors(&mm);

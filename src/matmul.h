@@ -33,6 +33,7 @@ struct matmul {
     bool strips;                   /* then, whether b goes by kernels/strips.inc instead */
     bool uncopied;                 /* as in struct heed_panels */
     bool wide;                     /* as there */
+    bool rows_afar;                /* as there */
     size_t ahead;                  /* as there, of rows that few columns go across */
     enum heed_pack_asking packing; /* what is asked for where a transposed b is packed */
     size_t block;                  /* columns of b that are packed at once, or what is turned at once */
