@@ -129,6 +129,8 @@ static void check_gemm(const struct gemm_case *g)
     b.foreseen = foreseen[g->kind % 5];
     b.far = g->kind % 5 == 4 && g->kind % 36 != 0;
     b.across = g->kind % 5 == 4 && in_place ? g->n / 2 : 0;
+    b.across_cols = b.across > 0 && g->m % 2 ? 48 : 0;
+    b.rows_afar = g->kind / EPILOGUES % 2 > 0;
     b.near = g->kind / 5 % 2;
     b.nearby = g->kind % 11 > 7;
     b.foreseen = b.nearby ? HEED_NEARBY_ROWS : b.foreseen;
@@ -322,6 +324,18 @@ static void sweep_gemm_strips(void)
             for (size_t d = 0; d < sizeof depths / sizeof *depths; d++, turn++)
                 check_gemm(&(struct gemm_case){m, cols[n], depths[d], turn % 3, turn % 5, 0, 0, turn & 1,
                                                kinds[turn / 3 % 4], 0, false});
+}
+
+/* Rows from memory by few columns in groups: less than a block of them, two, and some left over. */
+static void sweep_gemm_afar(void)
+{
+    static const size_t rows[] = {16, 23, 270, 272, 300, 545}, depths[] = {510, 512, 514};
+    unsigned kind = 0;
+    for (size_t n = 8; n <= 27; n++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++, kind++)
+            for (size_t d = 0; d < sizeof depths / sizeof *depths; d++, kind++)
+                check_gemm(&(struct gemm_case){rows[i] + kind % 3, n, n > 16 ? depths[d] - 200 : depths[d], kind % 4,
+                                               kind % 5, 0, 0, kind & 1, kind % 8 + 8 + kind / 8 * 16, 0, false});
 }
 
 /* Products of few steps (flat.inc), of every rest of columns: in place, nearby or not, and packed, of more steps. */
@@ -1156,6 +1170,9 @@ static void test_table(const struct heed_kernels *table)
     end_sweep();
     begin("%s: gemm, strips", table->name);
     sweep_gemm_strips();
+    end_sweep();
+    begin("%s: gemm, rows from afar", table->name);
+    sweep_gemm_afar();
     end_sweep();
     begin("%s: gemm, narrow", table->name);
     sweep_gemm_narrow();
