@@ -11,17 +11,18 @@
 #define LEAST_ACROSS_COLS 256
 #define ACROSS_PER_L2 3
 
-/* Rows that a CPU follows a few rows of b best by. */
+/* Rows that gain by few rows of b at once, or not at all, unless b lies far off. */
 #define FEW_ACROSS 4
 
-/* How far off b is, at least: in the last cache, for the most part there, or in memory. */
+/* Where b comes from, at least: the last cache, what is half of it or more, or memory. */
 enum origin { FROM_CACHES, FROM_HALF, FROM_MEMORY };
 
-/* Up to how many rows; from where they gain, the first that fits (those that would be worth a copy, from the caches,
- * one to four otherwise from half of the last one on); whether only by wide tiles, and only where rows of b share a set
- * of L1; how many rows of b at once, and asked for how many floats ahead; and the most columns of a tile, or 0. Few
- * need few rows, which is what a CPU can follow, and narrow tiles, lest requests come in bursts; more, whose sums would
- * come and go too often, need many. */
+/* Up to how many rows; from where they gain, the first that fits: 5 to 31 from the caches, others, and those that would
+ * be worth a copy, from half of the last one on; whether only by wide tiles, and only where rows of b share a set of
+ * L1; how many rows of b at once, and asked for how many floats ahead; and the most columns of a tile, or 0. Up to four
+ * rows from memory want few rows of b, which is what a CPU can follow, and two or three narrow tiles, lest requests
+ * come in bursts; four in the last cache or by rows that crowd L1, and more, whose sums would come and go too often,
+ * want many. */
 static const struct reading {
     size_t rows;
     enum origin from;
@@ -29,14 +30,14 @@ static const struct reading {
     size_t depth, ahead, cols;
 } readings[] = {
     {1, FROM_HALF, false, false, HEED_ROW_DEPTH, 256, 0},
-    {FEW_ACROSS - 1, FROM_MEMORY, false, false, 8, 512, 48},
+    {FEW_ACROSS - 1, FROM_MEMORY, false, false, 8, 512, 32},
     {FEW_ACROSS - 1, FROM_HALF, false, false, 8, 512, 64},
     {FEW_ACROSS, FROM_HALF, true, true, 128, 256, 0},
     {FEW_ACROSS, FROM_MEMORY, false, false, 8, 512, 0},
     {FEW_ACROSS, FROM_HALF, true, false, 64, 256, 0},
     {FEW_ACROSS, FROM_HALF, false, false, 8, 512, 0},
     {HEED_COPIED_ROWS - 1, FROM_CACHES, false, false, 128, 256, 0},
-    {ACROSS_ROWS, FROM_CACHES, false, false, 256, 256, 0},
+    {ACROSS_ROWS, FROM_HALF, false, false, 256, 256, 0},
 };
 
 /* A core of AMD's with so small an L2, as before Zen 4, brings rows of b faster unasked, by one row of a, or by a few

@@ -65,19 +65,18 @@ static inline bool heed_from_memory(const struct heed_context *context, double b
     return heed_foresees(context) && bytes >= 2.0 * (double)context->in_order;
 }
 
-/* Whether so many rows of k floats, of which several are read at once, are taken to come from memory to a wide core,
- * which is then asked for them in an order of its own. */
-static inline bool heed_are_rows_afar(const struct heed_context *context, size_t rows, size_t k)
+/* Whether so many rows of k floats are taken to come from memory. */
+static inline bool heed_rows_from_memory(const struct heed_context *context, size_t rows, size_t k)
 {
     double bytes = (double)rows * (double)k * (double)sizeof(float);
-    return context->wide_core && heed_foresees(context) && bytes >= (double)context->in_order;
+    return heed_foresees(context) && bytes >= (double)context->in_order;
 }
 
-/* The same for another core, of which few columns go across them in groups. */
-static inline bool heed_rows_come_afar(const struct heed_context *context, size_t rows, size_t k)
+/* The same of rows of which several are read at once, for a wide core, which is then asked for them in an order of its
+ * own. */
+static inline bool heed_are_rows_afar(const struct heed_context *context, size_t rows, size_t k)
 {
-    double bytes = (double)rows * (double)k * (double)sizeof(float);
-    return !context->wide_core && heed_foresees(context) && bytes >= (double)context->in_order;
+    return context->wide_core && heed_rows_from_memory(context, rows, k);
 }
 
 /* What packing so many such rows asks for. From the last cache a request that ends in L2 holds up a wide core more than

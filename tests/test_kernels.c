@@ -129,7 +129,7 @@ static void check_gemm(const struct gemm_case *g)
     b.foreseen = foreseen[g->kind % 5];
     b.far = g->kind % 5 == 4 && g->kind % 36 != 0;
     b.across = g->kind % 5 == 4 && in_place ? g->n / 2 : 0;
-    b.across_cols = b.across > 0 && g->m % 2 ? 48 : 0;
+    b.across_cols = b.across > 0 && g->m % 2 ? 32 : 0;
     b.rows_afar = g->kind / EPILOGUES % 2 > 0;
     b.near = g->kind / 5 % 2;
     b.nearby = g->kind % 11 > 7;
