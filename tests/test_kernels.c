@@ -326,7 +326,7 @@ static void sweep_gemm_strips(void)
                                                kinds[turn / 3 % 4], 0, false});
 }
 
-/* Rows from memory by few columns in groups: less than a block of them, two, and some left over. */
+/* Rows from memory by few columns in groups (groups.inc): less than a block of them, two, and some left over. */
 static void sweep_gemm_afar(void)
 {
     static const size_t rows[] = {16, 23, 270, 272, 300, 545}, depths[] = {510, 512, 514};
