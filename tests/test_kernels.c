@@ -338,6 +338,19 @@ static void sweep_gemm_afar(void)
                                                kind % 5, 0, 0, kind & 1, kind % 8 + 8 + kind / 8 * 16, 0, false});
 }
 
+/* Rows from memory by tiles that ask for those below, and claim their part of c where it is large: in place, packed by
+ * the way and packed, of steps about the fewest and the most that are worth it. */
+static void sweep_gemm_rows_below(void)
+{
+    static const size_t rows[] = {46, 530}, cols[] = {25, 32, 48, 49, 64, 130}, depths[] = {95, 96, 101, 300, 512, 513};
+    unsigned turn = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t n = 0; n < sizeof cols / sizeof *cols; n++)
+            for (size_t d = 0; d < sizeof depths / sizeof *depths; d++, turn++)
+                check_gemm(&(struct gemm_case){rows[i] + turn % 7, cols[n], depths[d], turn % 3 * 8, turn % 5, 0, 0,
+                                               turn & 1, turn % 8 + 8 + turn / 8 * 16, 0, turn % 3 == 0});
+}
+
 /* Products of few steps (flat.inc), of every rest of columns: in place, nearby or not, and packed, of more steps. */
 static void sweep_gemm_flat(void)
 {
@@ -1173,6 +1186,7 @@ static void test_table(const struct heed_kernels *table)
     end_sweep();
     begin("%s: gemm, rows from afar", table->name);
     sweep_gemm_afar();
+    sweep_gemm_rows_below();
     end_sweep();
     begin("%s: gemm, narrow", table->name);
     sweep_gemm_narrow();
