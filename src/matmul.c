@@ -169,7 +169,7 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     bool b_afar = mm->packing == HEED_PACK_ASKS_RUNS;
     bool a_afar = mm->n <= mm->kernels->few_cols && heed_are_rows_afar(context, mm->m, mm->k);
     mm->ahead = (mm->turned == HEED_FEW_ROWS ? b_afar : a_afar) ? HEED_ASK_AFAR : 0;
-    mm->rows_afar = !mm->transpose_a && !context->wide_core && heed_rows_from_memory(context, mm->m, mm->k);
+    mm->rows_afar = !mm->transpose_a && heed_asks_below(context, mm->m, mm->k);
     if (mm->turned != HEED_AS_IT_IS) {
         heed_turned_plan(context, mm);
         return;

@@ -359,7 +359,7 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
     double share = (cols * (double)panels_per_column(product) + (double)plan.cut.rows) * (double)product->k;
     product->b.near = share * sizeof(float) <= (double)context->l2 * 3 / 4;
     foresee(context, product);
-    product->b.rows_afar = !context->wide_core && heed_rows_from_memory(context, product->m, product->k);
+    product->b.rows_afar = heed_asks_below(context, product->m, product->k);
     double work = (double)product->m * (double)product->n * ((double)product->k + 1.0);
     heed_run(context, plan.cut.tasks, work, run_block, &plan);
 }
