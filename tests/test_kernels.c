@@ -339,16 +339,21 @@ static void sweep_gemm_afar(void)
 }
 
 /* Rows from memory by tiles that ask for those below, and claim their part of c where it is large: in place, packed by
- * the way and packed, of steps about the fewest and the most that are worth it. */
+ * the way and packed, of steps about the fewest and the most that are worth it. Last, packed ones that claim of fewer
+ * steps than others, by each way to end. */
 static void sweep_gemm_rows_below(void)
 {
-    static const size_t rows[] = {46, 530}, cols[] = {25, 32, 48, 49, 64, 130}, depths[] = {95, 96, 101, 300, 512, 513};
+    static const size_t rows[] = {46, 530}, cols[] = {25, 32, 48, 49, 64, 130},
+                        depths[] = {95, 96, 101, 300, 512, 513, 960};
+    static const unsigned claiming[EPILOGUES] = {40, 73, 170, 203, 220, 253, 110, 143};
     unsigned turn = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t n = 0; n < sizeof cols / sizeof *cols; n++)
             for (size_t d = 0; d < sizeof depths / sizeof *depths; d++, turn++)
-                check_gemm(&(struct gemm_case){rows[i] + turn % 7, cols[n], depths[d], turn % 3 * 8, turn % 5, 0, 0,
-                                               turn & 1, turn % 8 + 8 + turn / 8 * 16, 0, turn % 3 == 0});
+                check_gemm(&(struct gemm_case){rows[i] + turn % 7, cols[n], depths[d], turn / 7 % 3 * 8, turn % 5, 0, 0,
+                                               turn & 1, turn % 8 + 8 + turn / 8 * 16, 0, turn / 7 % 2 > 0});
+    for (unsigned kind = 0; kind < EPILOGUES; kind++)
+        check_gemm(&(struct gemm_case){1030, 133 + kind, 97 + kind, 0, kind % 3, 0, 0, 0, claiming[kind], 0, false});
 }
 
 /* Products of few steps (flat.inc), of every rest of columns: in place, nearby or not, and packed, of more steps. */

@@ -336,7 +336,7 @@ static void test_far(const struct heed_kernels *table)
         context->wide_core = kind > 1;
         for (size_t i = 0; i < COUNT(sizes); i++) {
             context->l2 = sizes[i][3] * 1024;
-            for (size_t gap = first_gap(i + kind); gap <= 3; gap = next_gap(gap)) {
+            for (size_t gap = first_gap(i + kind / 2); gap <= 3; gap = next_gap(gap)) {
                 check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
                 check_linear(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
                 check_crowded(context, sizes[i][0], sizes[i][1], sizes[i][2]);
