@@ -69,6 +69,12 @@
 /* Keys that attention reduces from zero before it folds the result into the row. */
 #define HEED_KEY_BLOCK 256
 
+/* How rows of a are read, most of all those that few columns go across: nothing is known; whole lines of them where
+ * that pays, by a wide core, of which two units multiply and add the widest vectors and L1 keeps twelve lines of a set
+ * or more; eight rows at a time, by one that does two vectors of eight floats in the time of one of sixteen, or has no
+ * longer ones; or from memory, by such a core. */
+enum heed_reading { HEED_READ_PLAINLY, HEED_READ_LINES, HEED_READ_EIGHTS, HEED_READ_AFAR };
+
 /* The right operand of a product. Element (p, j) is data[(j / 16) * panel + p * row + j % 16]. Every
  * panel holds 16 readable columns, also where fewer are asked for. Packed: row = 16, panel = 16 k, or
  * more for part of a longer k. In place: panel = 16, and with a copy only the columns asked for exist. */
@@ -87,13 +93,14 @@ struct heed_panels {
     size_t across_cols; /* a hint, beside it: the most columns of a tile; or 0 */
     bool nearby;        /* a hint: what is foreseen is asked for in L1 instead, wherever it comes from; if far, in the
                          * order of memory; of packed ones that are not foreseen what is wanted next is */
-    bool rows_afar;     /* a hint: rows of a come from memory, to a core that is not wide */
     bool uncopied;      /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
-    bool wide;          /* a hint: two units multiply and add the widest vectors, and L1 keeps twelve lines of a set or
-                         * more: of rows that few columns go across whole lines are read */
-    size_t ahead;       /* a hint, nearby and in place: so many floats from what is read; 0: some rows. Of rows that few
-                         * columns go across: as of gemm_few */
+    enum heed_reading reading; /* a hint */
+    size_t ahead; /* a hint, nearby and in place: so many floats from what is read; 0: some rows. Of rows that few
+                   * columns go across: as of gemm_few */
 };
+
+/* Floats of few columns that are copied side by side at the most. */
+#define HEED_COLUMNS_FLOATS 4096
 
 /* As `ahead` of rows that are read across: nothing of them is asked for; or they come from memory, in which order is up
  * to the kernel. */
@@ -279,7 +286,7 @@ struct heed_rotary_task {
  *
  * gemm          c = epilogue(a b), m x n, chains over k in ascending order. Gated: b has two packed
  *               panels for each 16 columns of c, gate and up, and m x n is the size of c
- * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= VF_STEPS; wide: as of b;
+ * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= VF_STEPS; reading: b;
  *               ahead: how many floats from what is read of b is asked for in L1, in the order of memory where rows
  *               have no gaps; 0: it is not, but in L2; or HEED_ASK_FOR_NOTHING or HEED_ASK_AFAR
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded; asking: a hint
@@ -313,7 +320,7 @@ struct heed_rotary_task {
        const struct heed_epilogue *epilogue))                                                                          \
     X(void, gemm_few,                                                                                                  \
       (size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc,     \
-       bool wide, size_t ahead))                                                                                       \
+       enum heed_reading reading, size_t ahead))                                                                       \
     X(void, pack,                                                                                                      \
       (bool transposed, enum heed_pack_asking asking, size_t n, size_t k, const float *b, size_t ldb, float *dst))     \
     X(void, transpose, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))         \

@@ -128,5 +128,6 @@ void heed_foresee_keys(const struct attention *a, struct heed_attention_task *ta
         v->foreseen = HEED_FORESEEN_ROWS;
     if (heed_asks_nearby(a->context))
         ask_nearby(a, task, rows, bytes);
+    k->reading = a->context->wide_core ? HEED_READ_PLAINLY : HEED_READ_EIGHTS;
     task->tall = wants_tall_tiles(a, task->keys);
 }

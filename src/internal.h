@@ -79,10 +79,12 @@ static inline bool heed_are_rows_afar(const struct heed_context *context, size_t
     return context->wide_core && heed_rows_from_memory(context, rows, k);
 }
 
-/* The same for a core that is not wide, whose tiles then ask for the rows below those that they read. */
-static inline bool heed_asks_below(const struct heed_context *context, size_t rows, size_t k)
+/* How so many rows of a product are read where whole lines of them do not pay. */
+static inline enum heed_reading heed_reading_of(const struct heed_context *context, size_t rows, size_t k)
 {
-    return !context->wide_core && heed_rows_from_memory(context, rows, k);
+    if (context->wide_core)
+        return HEED_READ_PLAINLY;
+    return heed_rows_from_memory(context, rows, k) ? HEED_READ_AFAR : HEED_READ_EIGHTS;
 }
 
 /* What packing so many rows asks for. From the last cache a request that ends in L2 holds up a wide core more than it

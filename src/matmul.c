@@ -110,7 +110,8 @@ static size_t far_rows(const struct heed_context *context, const struct matmul *
 /* Whether b is packed, and how many steps of k are taken at once. */
 static void plan_packing(const struct heed_context *context, bool splits, struct matmul *mm)
 {
-    bool passes_once = mm->m < HEED_COPIED_ROWS && mm->n <= HEED_PANEL && mm->k <= ONCE_DEPTH;
+    bool across_rows = mm->n <= mm->kernels->few_cols && !context->wide_core;
+    bool passes_once = (mm->m < HEED_COPIED_ROWS || across_rows) && mm->n <= HEED_PANEL && mm->k <= ONCE_DEPTH;
     mm->cut.depth = splits && !passes_once ? heed_split_depth(mm->k) : mm->k;
     mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
     if (!mm->packs && gains_by_packing(context, mm)) {
@@ -161,6 +162,17 @@ static size_t packed_cols(const struct matmul *mm)
     return cols < padded ? cols : padded;
 }
 
+/* How rows of a are read, or of a transposed b that columns of a go across. Of a transposed a each task turns its own.
+ */
+static enum heed_reading find_reading(const struct heed_context *context, const struct matmul *mm)
+{
+    if (context->wide_core)
+        return HEED_READ_LINES;
+    if (mm->turned == HEED_FEW_ROWS)
+        return heed_reading_of(context, mm->n, mm->k);
+    return mm->transpose_a ? HEED_READ_EIGHTS : heed_reading_of(context, mm->m, mm->k);
+}
+
 /* Depends on sizes, the context, beta and where rows of c begin only. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
@@ -169,7 +181,7 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     bool b_afar = mm->packing == HEED_PACK_ASKS_RUNS;
     bool a_afar = mm->n <= mm->kernels->few_cols && heed_are_rows_afar(context, mm->m, mm->k);
     mm->ahead = (mm->turned == HEED_FEW_ROWS ? b_afar : a_afar) ? HEED_ASK_AFAR : 0;
-    mm->rows_afar = !mm->transpose_a && heed_asks_below(context, mm->m, mm->k);
+    mm->reading = find_reading(context, mm);
     if (mm->turned != HEED_AS_IT_IS) {
         heed_turned_plan(context, mm);
         return;
@@ -316,7 +328,7 @@ static struct heed_panels pack_columns(const struct matmul *mm, size_t cols, siz
         mm->kernels->pack(mm->transpose_b, mm->packing, cols, depth, b, mm->ldb, room);
     }
     panels.near = true;
-    panels.rows_afar = mm->rows_afar;
+    panels.reading = mm->reading == HEED_READ_LINES ? HEED_READ_PLAINLY : mm->reading;
     return panels;
 }
 
@@ -339,8 +351,7 @@ static void multiply_in_place(const struct part *part)
     panels.copy = part->packed;
     panels.near = heed_is_near(part->depth, mm->ldb);
     panels.uncopied = mm->uncopied;
-    panels.wide = mm->wide;
-    panels.rows_afar = mm->rows_afar;
+    panels.reading = mm->reading;
     panels.ahead = mm->ahead;
     if (mm->across.ahead > 0)
         heed_read_across(&mm->across, &panels);
@@ -425,6 +436,13 @@ static inline bool is_small(bool transposed_a, bool transposed_b, size_t m, size
            heed_are_apart(c, c_floats, b, (b_rows - 1) * ldb + b_cols);
 }
 
+/* Of a small product, whole lines of whose rows were not measured. */
+static enum heed_reading read_small(const struct heed_context *context)
+{
+    bool wide_core = context ? context->wide_core : heed_core_is_wide();
+    return wide_core ? HEED_READ_PLAINLY : HEED_READ_EIGHTS;
+}
+
 /* A small product, without a plan: what is still transposed is turned into room for ROOM_FLOATS. */
 static void multiply_small(struct matmul *mm, float *room)
 {
@@ -438,6 +456,7 @@ static void multiply_small(struct matmul *mm, float *room)
     if (mm->transpose_a)
         mm->kernels->transpose(k, m, mm->a, mm->lda, room, k);
     b.near = true;
+    b.reading = mm->reading;
     if (mm->transpose_b)
         b = pack_columns(mm, n, k, mm->b, panels);
     mm->kernels->gemm(m, n, k, a, lda, &b, mm->c, mm->ldc, &mm->epilogue);
@@ -476,7 +495,6 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     forget_strides_of_one(mm, depth);
     mm->k = mm->epilogue.alpha == 0.0f ? 0 : depth;
     heed_turn_vectors(mm);
-    mm->wide = context->wide_core;
     if (!empty)
         plan(context, mm);
     size_t parts = workspace ? most_scratch_parts(context, mm) : scratch_parts(context, mm);
@@ -521,6 +539,7 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
         struct heed_panels panels = heed_panels_in_place(b, ldb);
         panels.copy = room;
         panels.near = true;
+        panels.reading = read_small(context);
         kernels->gemm(m, n, k, a, lda, &panels, c, ldc, epilogue);
         return HEED_OK;
     }
@@ -540,10 +559,9 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     mm.c = c;
     mm.ldc = ldc;
     mm.epilogue = *epilogue;
-    mm.wide = false;
+    mm.reading = read_small(context);
     mm.packing = HEED_PACK_ASKS_BELOW;
     mm.ahead = 0;
-    mm.rows_afar = false;
     if ((mm.transpose_a || mm.transpose_b) && alpha != 0.0f &&
         is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
         heed_turn_vectors(&mm);

@@ -32,8 +32,7 @@ struct matmul {
     struct heed_across across;     /* of b, or of an a that is turned */
     bool strips;                   /* then, whether b goes by kernels/strips.inc instead */
     bool uncopied;                 /* as in struct heed_panels */
-    bool wide;                     /* as there */
-    bool rows_afar;                /* as there */
+    enum heed_reading reading;     /* as there */
     size_t ahead;                  /* as there, of rows that few columns go across */
     enum heed_pack_asking packing; /* what is asked for where a transposed b is packed */
     size_t block;                  /* columns of b that are packed at once, or what is turned at once */

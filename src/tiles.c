@@ -239,6 +239,15 @@ static size_t tile_depth(const struct heed_context *context, const struct heed_p
     return even_depth(product->k, HEED_AHEAD_FLOATS / kernels->tile_cols[product->m - 1]);
 }
 
+/* Whether few columns go across all steps of the rows: parts of k would be rows with gaps. Of rows from memory as many
+ * as columns are copied side by side, since whole lines of these leave L1 no room. */
+static bool goes_across(const struct heed_context *context, const struct heed_product *product)
+{
+    bool few = product->n <= context->kernels->few_cols && !context->wide_core;
+    return few && (heed_times(product->n, product->k) <= HEED_COLUMNS_FLOATS ||
+                   !heed_rows_from_memory(context, product->m, product->k));
+}
+
 /* The whole k, unless there are rows enough to pass again and again over a sliver of b that would
  * leave L2, and c may hold sums: no old c and no residual in it. */
 static size_t block_depth(const struct heed_context *context, const struct heed_product *product)
@@ -249,7 +258,8 @@ static size_t block_depth(const struct heed_context *context, const struct heed_
         return product->k ? product->k : 1;
     if (product->m <= 2 * context->kernels->tallest)
         return tile_depth(context, product);
-    return product->k <= MOST_K + MOST_K / 2 ? product->k : heed_split_depth(product->k);
+    bool whole = product->k <= MOST_K + MOST_K / 2 || goes_across(context, product);
+    return whole ? product->k : heed_split_depth(product->k);
 }
 
 size_t heed_far_rows(const struct heed_context *context, size_t m, size_t n, size_t k, const float *c, size_t ldc)
@@ -302,7 +312,7 @@ static void foresee_nearby(const struct heed_context *context, struct heed_produ
 {
     struct heed_panels *b = &product->b;
     b->near |= comes_unasked(context, product, bytes);
-    b->wide = true;
+    b->reading = HEED_READ_LINES;
     b->ahead = heed_are_rows_afar(context, product->m, product->k) ? HEED_ASK_AFAR : 0;
     b->nearby = !b->near;
     b->foreseen = b->nearby && product->m <= HEED_NEARBY_ROWS ? HEED_NEARBY_ROWS : HEED_FORESEEN_TALLEST;
@@ -358,8 +368,8 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
     cols = cols < (double)plan.cut.cols ? cols : (double)plan.cut.cols;
     double share = (cols * (double)panels_per_column(product) + (double)plan.cut.rows) * (double)product->k;
     product->b.near = share * sizeof(float) <= (double)context->l2 * 3 / 4;
+    product->b.reading = heed_reading_of(context, product->m, product->k);
     foresee(context, product);
-    product->b.rows_afar = heed_asks_below(context, product->m, product->k);
     double work = (double)product->m * (double)product->n * ((double)product->k + 1.0);
     heed_run(context, plan.cut.tasks, work, run_block, &plan);
 }

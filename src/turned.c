@@ -158,7 +158,7 @@ static void multiply_few_rows(const struct matmul *mm, size_t j, size_t cols, fl
         mm->kernels->transpose(mm->m, mm->k, mm->a, mm->lda, scratch, mm->m);
     for (size_t end = j + cols, now; j < end; j += now) {
         now = end - j < step ? end - j : step;
-        mm->kernels->gemm_few(mm->m, now, mm->k, a, lda, mm->b + j * mm->ldb, mm->ldb, mm->c + j, mm->ldc, mm->wide,
+        mm->kernels->gemm_few(mm->m, now, mm->k, a, lda, mm->b + j * mm->ldb, mm->ldb, mm->c + j, mm->ldc, mm->reading,
                               mm->ahead);
     }
 }

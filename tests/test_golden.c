@@ -50,7 +50,7 @@ static uint64_t golden_gated_gemm(const struct heed_kernels *t)
 static uint64_t golden_gemm_few(const struct heed_kernels *t)
 {
     float *a = random_floats(K * M, -1.0f, 1.0f), *b = random_floats(N * K, -1.0f, 1.0f), *c = buffer(M * N, 0);
-    t->gemm_few(M, N, K, a, M, b, K, c, N, false, 0);
+    t->gemm_few(M, N, K, a, M, b, K, c, N, HEED_READ_PLAINLY, 0);
     return hash_of(M * N, c);
 }
 

@@ -130,12 +130,11 @@ static void check_gemm(const struct gemm_case *g)
     b.far = g->kind % 5 == 4 && g->kind % 36 != 0;
     b.across = g->kind % 5 == 4 && in_place ? g->n / 2 : 0;
     b.across_cols = b.across > 0 && g->m % 2 ? 32 : 0;
-    b.rows_afar = g->kind / EPILOGUES % 2 > 0;
     b.near = g->kind / 5 % 2;
     b.nearby = g->kind % 11 > 7;
     b.foreseen = b.nearby ? HEED_NEARBY_ROWS : b.foreseen;
     b.uncopied = g->kind % 7 == 6;
-    b.wide = (g->kind + g->kind / EPILOGUES) % 4 > 1;
+    b.reading = (enum heed_reading)((g->kind + g->kind / EPILOGUES) % 4);
     b.ahead = !b.nearby && g->m % 2 ? HEED_ASK_AFAR : 0;
     size_t n = span(g->m, g->n, ldc);
     float *got = g->align_c ? prepare(n, 0) + g->align_c : prepare(n, g->at_end);
@@ -158,7 +157,7 @@ static void check_gated(size_t m, size_t n, size_t k, unsigned kind, int at_end)
     b.foreseen = foreseen[kind % 5];
     b.far = kind % 5 == 4;
     b.nearby = kind % 7 > 4;
-    b.wide = kind % 3 > 1;
+    b.reading = (enum heed_reading)(kind % 4);
     b.foreseen = b.nearby ? HEED_NEARBY_ROWS : b.foreseen;
     const float *a = arena_place(&t.a, span(m, k, k + 1), at_end), *bias = arena_place(&t.extra, n, at_end);
     struct heed_epilogue e = {.kind = HEED_EPILOGUE_GATED,
@@ -258,6 +257,20 @@ static void sweep_gemm_few_columns(void)
             check_gemm(&(struct gemm_case){14 + kind % 31 * 2, cols, i % 4 ? 320 + kind % 19 : 512, kind % 4, 1, 0, 0,
                                            kind & 1, i, 0, false});
     }
+}
+
+/* One to three columns across 32 rows at a time, eight of these together, and what they leave, by every way of reading
+ * rows and every epilogue. */
+static void sweep_gemm_eights(void)
+{
+    static const size_t rows[] = {31, 32, 33, 40, 47, 48, 49, 63, 64, 81, 130}, depths[] = {8, 9, 12, 15, 16, 23, 121};
+    unsigned kind = 0;
+    for (size_t cols = 1; cols <= 3; cols++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            for (size_t j = 0; j < sizeof depths / sizeof *depths; j++)
+                for (unsigned each = 0; each < step(31, 7); each++, kind++)
+                    check_gemm(&(struct gemm_case){rows[i], cols, depths[j], kind / 3 % 2 * 3, kind % 5, 0, 0, kind & 1,
+                                                   kind, 0, false});
 }
 
 /* A single row by a b in place (gemv.inc), from zero and from what is there, and read across, asked for or not: of the
@@ -408,8 +421,8 @@ static void check_gemm_few(size_t m, size_t n, size_t k, size_t gap, int at_end)
     size_t floats = span(m, n, ldc);
     float *got = prepare(floats, at_end);
     const size_t ahead[] = {3 * ldb, HEED_ASK_FOR_NOTHING, 0, HEED_ASK_AFAR};
-    t.table->gemm_few(m, n, k, a, lda, b, ldb, got, ldc, n / 2 % 2 > 0, ahead[(m + n) % 4]);
-    t.oracle->gemm_few(m, n, k, a, lda, b, ldb, t.want, ldc, false, 0);
+    t.table->gemm_few(m, n, k, a, lda, b, ldb, got, ldc, (enum heed_reading)(n / 2 % 4), ahead[(m + n) % 4]);
+    t.oracle->gemm_few(m, n, k, a, lda, b, ldb, t.want, ldc, HEED_READ_PLAINLY, 0);
     compare(floats, got, "few rows", m, n, k);
 }
 
@@ -1178,6 +1191,7 @@ static void test_table(const struct heed_kernels *table)
     end_sweep();
     begin("%s: gemm, few columns", table->name);
     sweep_gemm_few_columns();
+    sweep_gemm_eights();
     sweep_gemm_row();
     sweep_gemm_row_by_runs();
     sweep_gemm_copied();

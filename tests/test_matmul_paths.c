@@ -306,6 +306,32 @@ static void check_linear(const heed_context *context, size_t m, size_t n, size_t
     check_same(m, n, y, n + gap, want, n, "linear, row by row");
 }
 
+/* A few columns by rows so long and so many that each is a stream of memory, or of the last cache, in one part of k. */
+static void test_long_rows(const struct heed_kernels *table)
+{
+    enum { ROWS = 3100, DEPTH = 1030 };
+    begin("%s a few columns by many long rows", table->name);
+    heed_context *context = context_on(table, 1);
+    context->wide_core = false;
+    float *a = buffer(ROWS * DEPTH, 1), *b = buffer(DEPTH * 6, 1), *want = buffer(ROWS * 6, 2);
+    fill_uniform(a, ROWS * DEPTH, -1.0f, 1.0f);
+    fill_uniform(b, DEPTH * 6, -1.0f, 1.0f);
+    for (size_t n = 1; n <= (quick() ? 1 : 6); n += n) {
+        float *c = guarded(ROWS * n, 1);
+        multiply_rows(context, ROWS, n, DEPTH, a, b, n, want);
+        for (size_t far = 0; far < 2; far++) {
+            context->in_order = far ? 0 : HEED_CPU_ANY_ORDER - 1;
+            check_ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, ROWS, n, DEPTH, 1.0f, a, DEPTH, b, n,
+                                 0.0f, c, n, NULL),
+                     "long rows");
+            check_same(ROWS, n, c, n, want, n, "long rows");
+        }
+    }
+    release_all();
+    heed_context_destroy(context);
+    end();
+}
+
 /* Rows of b four pages apart, which are copied in another way, in the workspace that the query asks for. */
 static void check_crowded(const struct heed_context *context, size_t m, size_t n, size_t k)
 {
@@ -358,6 +384,7 @@ static void test_table(const struct heed_kernels *table)
     test_workspace_of_strides(table);
     test_turned(table);
     test_across(table);
+    test_long_rows(table);
     test_far(table);
     heed_context_destroy(context);
 }

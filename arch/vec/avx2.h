@@ -269,15 +269,18 @@ HEED_INLINE void vf_transpose(vf v[VF_LEN])
     }
 }
 
+HEED_INLINE vf vf_quads(const float *low, const float *high)
+{
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
+}
+
 /* Rows four apart share a vector. */
 HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
 {
     vf t[4];
     HEED_UNROLL
-    for (size_t i = 0; i < 4; i++) {
-        const float *row = p + i * ld;
-        t[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(row)), _mm_loadu_ps(row + 4 * ld), 1);
-    }
+    for (size_t i = 0; i < 4; i++)
+        t[i] = vf_quads(p + i * ld, p + (i + 4) * ld);
     vf_transpose_lanes(t, v);
 }
 
