@@ -478,6 +478,10 @@ static bool check_threads(const struct options *o)
 static bool check_together(const struct options *o)
 {
     enum suite_kind kind = o->plan.suite->kind;
+    if (o->csv && *o->csv == '\0') {
+        diag_print("--csv: the name is empty");
+        return false;
+    }
     if (kind == SUITE_PEAK && (o->n_texts || o->random || o->plan.impls)) {
         diag_print("peak takes neither --shape, --random nor --impl");
         return false;

@@ -88,8 +88,9 @@ typedef struct heed_level_info {
 HEED_API heed_status heed_level_query(size_t index, heed_level_info *info);
 
 /* The level that a context without a pinned one uses: the best supported one, or what HEED_ISA
- * names, if it is not empty. If HEED_ISA names no usable level every operator returns that status, as does this, and
- * *name is then the name that was asked for or "" for an unknown one. */
+ * names, if it is not empty. HEED_ISA is read when the library is loaded. If HEED_ISA names no usable level every
+ * operator returns that status, as does this, and *name is then the name that was asked for or "" for an unknown one.
+ */
 HEED_API heed_status heed_level_default(const char **name);
 
 /* ---- context ------------------------------------------------------------------------------- */
@@ -331,7 +332,8 @@ typedef struct heed_layernorm_options {
     size_t ld_residual;
     float *sum; /* receives x + residual, or NULL; may be x or residual; without residual HEED_ERR_NULL */
     size_t ld_sum;
-    float *mean;              /* [rows], receives the mean of x + residual, or NULL */
+    float *mean;              /* [rows], receives the mean of x + residual, or NULL; like the next one left alone
+                               * where cols = 0 */
     float *inverse_deviation; /* [rows], receives 1 / sqrt(var + eps) of it, 0 where that root is 0; or NULL */
 } heed_layernorm_options;
 
@@ -358,7 +360,8 @@ typedef struct heed_rmsnorm_options {
     size_t ld_residual;
     float *sum; /* receives x + residual, or NULL; may be x or residual; without residual HEED_ERR_NULL */
     size_t ld_sum;
-    float *inverse_rms; /* [rows], receives 1 / sqrt(mean of (x + residual)^2 + eps), 0 where that root is 0; or NULL */
+    float *inverse_rms; /* [rows], receives 1 / sqrt(mean of (x + residual)^2 + eps), 0 where that root is 0; or NULL;
+                         * left alone where cols = 0 */
 } heed_rmsnorm_options;
 
 #define HEED_RMSNORM_OPTIONS_INIT                                                                                      \

@@ -303,11 +303,12 @@ static bool come_from_afar(const struct attention *a)
 static size_t heads_beside(const struct attention *a)
 {
     const heed_attention_args *args = &a->args;
-    size_t rows = queries_of_head(a), all = args->n_kv_heads, heads = all;
+    size_t rows = queries_of_head(a), all = args->n_kv_heads;
     if (!a->keys_in_place || a->pack_values || !come_from_afar(a) || args->loop == HEED_ATTENTION_LOOP_HEADS ||
         rows == 0 || !lie_beside(&args->k, all, args->head_dim) || !lie_beside(&args->v, all, args->value_dim))
         return 1;
-    while (all % heads != 0 || heads > HEED_ATTENTION_ROWS / rows)
+    size_t most = HEED_ATTENTION_ROWS / rows, heads = all < most ? all : most > 0 ? most : 1;
+    while (all % heads != 0)
         heads--;
     return heads == all || heads * args->head_dim >= BESIDE_FLOATS ? heads : 1;
 }

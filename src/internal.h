@@ -87,6 +87,13 @@ static inline enum heed_reading heed_reading_of(const struct heed_context *conte
     return heed_rows_from_memory(context, rows, k) ? HEED_READ_AFAR : HEED_READ_EIGHTS;
 }
 
+/* The same of a small product, by a context or none. */
+static inline enum heed_reading heed_reading_of_small(const struct heed_context *context)
+{
+    bool wide_core = context ? context->wide_core : heed_core_is_wide();
+    return wide_core ? HEED_READ_PLAINLY : HEED_READ_EIGHTS;
+}
+
 /* What packing so many rows asks for. From the last cache a request that ends in L2 holds up a wide core more than it
  * helps: columns by 12 to 64 rows 0.98 to 1.24 without. */
 static inline enum heed_pack_asking heed_pack_asking(const struct heed_context *context, size_t rows, size_t k)
@@ -204,6 +211,9 @@ static inline size_t heed_even_part(size_t count, size_t most)
 {
     return heed_ceil_div(count, heed_ceil_div(count, most));
 }
+
+/* Rows of a product that a task has at least. */
+#define HEED_LEAST_ROWS 24
 
 /* Up to a whole number of panels; SIZE_MAX on overflow. */
 static inline size_t heed_pad(size_t n)

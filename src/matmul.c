@@ -57,9 +57,8 @@ static const struct packing {
  * copy. */
 #define CROWDED_STRIDE 4096
 
-/* Rows that a task has at least; and where it packs b, or there are so many rows that workers have several blocks, and
- * that few at a time may pass by b. */
-#define LEAST_ROWS 24
+/* Rows that a task has at least where it packs b, or there are so many rows that workers have several blocks, and that
+ * few at a time may pass by b. */
 #define LEAST_PACKED_ROWS 48
 #define MANY_ROWS (4 * LEAST_PACKED_ROWS)
 
@@ -99,7 +98,7 @@ static bool gains_by_packing(const struct heed_context *context, const struct ma
 
 static size_t least_rows(const struct matmul *mm)
 {
-    return mm->packs || mm->m >= MANY_ROWS ? LEAST_PACKED_ROWS : LEAST_ROWS;
+    return mm->packs || mm->m >= MANY_ROWS ? LEAST_PACKED_ROWS : HEED_LEAST_ROWS;
 }
 
 static size_t far_rows(const struct heed_context *context, const struct matmul *mm)
@@ -436,13 +435,6 @@ static inline bool is_small(bool transposed_a, bool transposed_b, size_t m, size
            heed_are_apart(c, c_floats, b, (b_rows - 1) * ldb + b_cols);
 }
 
-/* Of a small product, whole lines of whose rows were not measured. */
-static enum heed_reading read_small(const struct heed_context *context)
-{
-    bool wide_core = context ? context->wide_core : heed_core_is_wide();
-    return wide_core ? HEED_READ_PLAINLY : HEED_READ_EIGHTS;
-}
-
 /* A small product, without a plan: what is still transposed is turned into room for ROOM_FLOATS. */
 static void multiply_small(struct matmul *mm, float *room)
 {
@@ -539,7 +531,7 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
         struct heed_panels panels = heed_panels_in_place(b, ldb);
         panels.copy = room;
         panels.near = true;
-        panels.reading = read_small(context);
+        panels.reading = heed_reading_of_small(context);
         kernels->gemm(m, n, k, a, lda, &panels, c, ldc, epilogue);
         return HEED_OK;
     }
@@ -559,7 +551,7 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     mm.c = c;
     mm.ldc = ldc;
     mm.epilogue = *epilogue;
-    mm.reading = read_small(context);
+    mm.reading = heed_reading_of_small(context);
     mm.packing = HEED_PACK_ASKS_BELOW;
     mm.ahead = 0;
     if ((mm.transpose_a || mm.transpose_b) && alpha != 0.0f &&

@@ -4,9 +4,6 @@
  */
 #include "internal.h"
 
-/* Rows of a task at least. */
-#define LEAST_ROWS 24
-
 /* Columns of a task at least, where a tile has more. The chains of one row wait for one another, but with two panels
  * they are as fast as the second cache. */
 #define LEAST_COLS_OF_ONE ((size_t)2 * HEED_PANEL)
@@ -275,7 +272,7 @@ size_t heed_far_rows(const struct heed_context *context, size_t m, size_t n, siz
 static size_t near_rows(const struct heed_context *context, size_t m, size_t depth)
 {
     size_t most = context->l2 / 4 / sizeof(float) / depth;
-    most = most < 4 * LEAST_ROWS ? 4 * LEAST_ROWS : most;
+    most = most < 4 * HEED_LEAST_ROWS ? 4 * HEED_LEAST_ROWS : most;
     return m <= most + most / 4 ? m : even_rows(m, heed_ceil_div(m, most), context->kernels->mr);
 }
 
@@ -337,10 +334,20 @@ static void foresee(const struct heed_context *context, struct heed_product *pro
 
 const float heed_nothing[HEED_PANEL];
 
+/* As forget_strides_of_one in matmul.c. */
+static void forget_strides_of_one(struct heed_product *product)
+{
+    product->lda = product->k;
+    product->ldc = product->epilogue.ld_residual = product->n;
+}
+
 void heed_product_run(const struct heed_context *context, struct heed_product *product)
 {
     if (product->m == 0 || product->n == 0)
         return;
+    if (product->m == 1)
+        forget_strides_of_one(product);
+    product->b.reading = heed_reading_of(context, product->m, product->k);
     if (product->k == 0) {
         product->a = heed_nothing;
         product->lda = 0;
@@ -360,15 +367,14 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
     plan.cut.cols = product->n;
     if (product->n > plan.cut.sliver)
         limit_block(context, product, &plan.cut);
-    if (product->m <= LEAST_ROWS)
+    if (product->m <= HEED_LEAST_ROWS)
         plan.cut.sliver =
             heed_task_cols(context, product->n, plan.cut.sliver, product->m == 1 ? LEAST_COLS_OF_ONE : HEED_PANEL);
-    heed_cut(context, product->m, product->n, product->k, LEAST_ROWS, &plan.cut);
+    heed_cut(context, product->m, product->n, product->k, HEED_LEAST_ROWS, &plan.cut);
     double cols = (double)product->n / (double)heed_workers(context);
     cols = cols < (double)plan.cut.cols ? cols : (double)plan.cut.cols;
     double share = (cols * (double)panels_per_column(product) + (double)plan.cut.rows) * (double)product->k;
     product->b.near = share * sizeof(float) <= (double)context->l2 * 3 / 4;
-    product->b.reading = heed_reading_of(context, product->m, product->k);
     foresee(context, product);
     double work = (double)product->m * (double)product->n * ((double)product->k + 1.0);
     heed_run(context, plan.cut.tasks, work, run_block, &plan);

@@ -417,6 +417,9 @@ static void test_linear(void)
         WRONG(HEED_ERR_OVERLAP, (p.weights = square, p.y = p.x, p.ldy = p.ldx));
         WRONG(HEED_ERR_FORMAT, p.weights = (const heed_weights *)(void *)garbage);
         WRONG(HEED_ERR_ALIGNMENT, p.weights = shifted(p.weights, 2));
+#define HUGE_STRIDE(size) GOOD((p.m = 1, p.ldx = p.ldy = p.o.ld_residual = size));
+        HUGE_SIZES(HUGE_STRIDE)
+#undef HUGE_STRIDE
         WRONG(HEED_ERR_STRIDE, p.ldx = 4);
         WRONG(HEED_ERR_STRIDE, p.ldy = 19);
         WRONG(HEED_ERR_ALIGNMENT, p.x = shifted(p.x, 1));
@@ -2234,6 +2237,25 @@ static void test_huge_batches(void)
     end();
 }
 
+/* Heads that lie in the same place are not counted through either. */
+static void test_huge_heads(void)
+{
+    begin("a workspace for huge numbers of heads is told at once");
+    alarm(20);
+    size_t bytes = 0;
+    heed_attention_args heads = HEED_ATTENTION_ARGS_INIT;
+    heads.batch = heads.seq_q = 1;
+    heads.n_heads = heads.n_kv_heads = (size_t)1 << (sizeof(size_t) * 5);
+    heads.seq_kv = (size_t)1 << 16;
+    heads.head_dim = heads.value_dim = 16;
+    heads.q = heads.k = heads.v = (heed_heads){at(0), 0, 0, 32};
+    heads.out = (heed_heads_out){at(1), 0, 16, 16 * heads.n_heads};
+    heed_status told = heed_attention_workspace(NULL, &heads, &bytes);
+    CHECK(told == HEED_OK || told == HEED_ERR_OVERFLOW);
+    alarm(0);
+    end();
+}
+
 /* Nor one without queries, which is there to succeed and write nothing. */
 static void test_huge_batches_of_nothing(void)
 {
@@ -2690,6 +2712,7 @@ int main(void)
     test_context();
     test_allocation();
     test_huge_batches();
+    test_huge_heads();
     test_huge_batches_of_nothing();
     test_huge_scratch();
     test_index_overlaps();

@@ -193,7 +193,7 @@ static void check_forms(const heed_context *context, size_t m, size_t n, size_t 
     check_ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, m, n, k, 1.0f, a, k, b, n, 0.0f, want, n, NULL),
              "plain");
     for (size_t i = 0; i < m * n; i++)
-        scaled[i] = -2.0f * want[i];
+        scaled[i] = -2.0f * want[i] + 0.0f; /* to which a product of alpha 0 adds +0: a zero is +0 */
     for (unsigned form = 0; form < 4; form++) {
         heed_transpose ta = form & 1 ? HEED_TRANSPOSE : HEED_NO_TRANSPOSE,
                        tb = form & 2 ? HEED_TRANSPOSE : HEED_NO_TRANSPOSE;

@@ -97,6 +97,16 @@ static void mark_thread(void *arg, size_t index, size_t worker)
     usleep(200); /* so that no thread runs all tasks */
 }
 
+/* A thread of its own beside the caller's, where OpenMP may start one. */
+static int least_team(void)
+{
+#ifdef _OPENMP
+    return omp_get_thread_limit() > 1 ? 2 : 1;
+#else
+    return 1;
+#endif
+}
+
 static void test_team(void)
 {
     heed_context *context = context_of(TEAM);
@@ -105,7 +115,7 @@ static void test_team(void)
         heed_run(context, 2, ENOUGH_WORK, mark_thread, NULL);
     }
     int seen = atomic_load(&threads_seen);
-    check_that(seen >= 1 && seen <= TEAM, "%d threads have run the tasks of a team of %d", seen, TEAM);
+    check_that(seen >= least_team() && seen <= TEAM, "%d threads have run the tasks of a team of %d", seen, TEAM);
     heed_context_destroy(context);
 }
 

@@ -841,7 +841,7 @@ fields_of_page() {
 
 fields_of_json() {
     tr '{' '\n' | tr '}' '\n' | awk -F'[:,]' '
-        /^"name":.*,"usable":.*,"reason":/ { print substr($2, 2, length($2) - 2), $8, $10 }
+        /^"name":.*,"supported":.*,"reason":/ { print substr($2, 2, length($2) - 2), $8, $6 }
         /^"l1d":[0-9a-z]*,"l2":[0-9a-z]*,"l3":[0-9a-z]*$/ { print $2; print $4; print $6 }'
 }
 

@@ -4,7 +4,9 @@
 
 #include "caches.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static long bytes_from_sysconf(unsigned level)
@@ -18,20 +20,30 @@ static long bytes_from_sysconf(unsigned level)
 #endif
 }
 
-static long bytes_from_sysfs(unsigned level)
+/* What the first CPU's cache number `index` says of itself; false: there is none, or it does not say. */
+static bool read_sysfs(unsigned index, const char *name, const char *format, void *value)
 {
-    /* The cache of instructions comes between. */
-    unsigned index = level == 1 ? 0 : level;
     char path[80];
-    long kib = 0;
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%u/size", index);
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%u/%s", index, name);
     FILE *stream = fopen(path, "r");
     if (!stream)
-        return 0;
-    if (fscanf(stream, "%ldK", &kib) != 1)
-        kib = 0;
+        return false;
+    bool read = fscanf(stream, format, value) == 1;
     fclose(stream);
-    return kib * 1024;
+    return read;
+}
+
+/* Of the cache of this level that holds data; those of instructions lie between them, on some CPUs at two levels. */
+static long bytes_from_sysfs(unsigned level)
+{
+    unsigned found;
+    char type[16];
+    long kib;
+    for (unsigned index = 0; read_sysfs(index, "level", "%u", &found); index++)
+        if (found == level && read_sysfs(index, "type", "%15s", type) && strcmp(type, "Instruction") != 0 &&
+            read_sysfs(index, "size", "%ldK", &kib))
+            return kib * 1024;
+    return 0;
 }
 
 /* The kernel knows which CPUs share a cache; sysconf may add up those of the whole socket. */

@@ -100,7 +100,7 @@ static void print_json_levels(void)
         printf("%s{", i ? "," : "");
         print_json_string("name", info.name, ",");
         printf("\"built\":%s,\"supported\":%s,", json_bool(info.built), json_bool(info.supported));
-        printf("\"fused\":%s,\"usable\":%s,", json_bool(info.fused), json_bool(!info.reason));
+        printf("\"fused\":%s,", json_bool(info.fused));
         print_json_string("reason", info.reason, "}");
     }
     printf("],");

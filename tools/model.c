@@ -289,10 +289,8 @@ static bool embed_tokens(const struct model *model, const struct model_batch *ba
     norm.scale = model->norm_scale;
     norm.shift = model->norm_shift;
     norm.eps = config->layer_norm_eps;
-    return succeeded(model, heed_embed(model->context, tokens, hidden, sizeof tables / sizeof *tables, tables,
-                                       batch->sequences, batch->offsets, scratch->states, hidden)) &&
-           succeeded(model, heed_layernorm(model->context, tokens, hidden, scratch->states, hidden, &norm,
-                                           scratch->states, hidden));
+    return succeeded(model, heed_embed_layernorm(model->context, tokens, hidden, sizeof tables / sizeof *tables, tables,
+                                                 batch->sequences, batch->offsets, &norm, scratch->states, hidden));
 }
 
 static bool encode_tokens(const struct model *model, const struct model_batch *batch, struct model_scratch *scratch)

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "diag.h"
+#include "program.h"
 
 #include <errno.h>
 #include <heed.h>
@@ -171,9 +172,16 @@ static bool show(const struct example *example, bool utf8)
 int main(int argc, char **argv)
 {
     bool utf8 = terminal_has_utf8(), passed = true;
-    diag_set_program("heed-examples");
+    if (!program_start("heed-examples"))
+        return 1;
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        puts("usage: heed-examples\n\nComputes the worked examples of the texts that heed implements, draws their "
+             "attention "
+             "maps and\ncompares them with the exact values.\n\nexample: heed-examples | less");
+        return 0;
+    }
     if (argc > 1) {
-        diag_print("%s: takes no argument; usage: heed-examples", argv[1]);
+        diag_print("%s: takes no argument; see --help", argv[1]);
         return 2;
     }
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)

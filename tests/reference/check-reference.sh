@@ -40,6 +40,7 @@ make_environment() {
     cp "$here/requirements.txt" "$venv/installed.txt"
 }
 
+test $# -le 1 || bail "usage: check-reference.sh [BUILD_DIR]"
 test -x "$embed" || bail "heed-embed was not built"
 mkdir -p "$work" || bail "cannot write to $build"
 model=$(sh "$source/tools/fetch-model.sh" "$build/model-cache") || bail "the model cannot be had"
