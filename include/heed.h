@@ -106,7 +106,7 @@ typedef enum heed_executor {
  * any order, on any threads, and return when all have finished. worker < heed_context_options
  * .threads; two tasks that run at the same time have different workers. Tasks never wait for one
  * another, so running them one after another is correct. A task takes up to 64 KiB of its thread's
- * stack, and so does a call. */
+ * stack, a call 80 KiB with the tasks that run within it. */
 typedef struct heed_host {
     void (*run)(void *host, size_t n_tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg);
     void *host;
