@@ -71,8 +71,7 @@
 
 /* How rows of a are read, most of all those that few columns go across: nothing is known; whole lines of them where
  * that pays, by a wide core, of which two units multiply and add the widest vectors and L1 keeps twelve lines of a set
- * or more; eight rows at a time, by one that does two vectors of eight floats in the time of one of sixteen, or has no
- * longer ones; or from memory, by such a core. */
+ * or more; by any other core, eight rows at a time from the caches, or from memory. */
 enum heed_reading { HEED_READ_PLAINLY, HEED_READ_LINES, HEED_READ_EIGHTS, HEED_READ_AFAR };
 
 /* The right operand of a product. Element (p, j) is data[(j / 16) * panel + p * row + j % 16]. Every
@@ -286,8 +285,8 @@ struct heed_rotary_task {
  *
  * gemm          c = epilogue(a b), m x n, chains over k in ascending order. Gated: b has two packed
  *               panels for each 16 columns of c, gate and up, and m x n is the size of c
- * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= VF_STEPS; reading: b;
- *               ahead: how many floats from what is read of b is asked for in L1, in the order of memory where rows
+ * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= VF_STEPS; reading: how
+ * rows of b are; ahead: how many floats from what is read of b is asked for in L1, in the order of memory where rows
  *               have no gaps; 0: it is not, but in L2; or HEED_ASK_FOR_NOTHING or HEED_ASK_AFAR
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded; asking: a hint
  * transpose     dst[j][i] = src[i][j], src is rows x cols
@@ -364,6 +363,7 @@ struct heed_kernels {
     const unsigned char *tile_cols; /* [tallest] columns of a tile of 1, 2, ... rows */
     size_t copied_rows;             /* from which a copy of a b in place pays, HEED_COPIED_ROWS at least */
     size_t few_cols;                /* columns of c that are multiplied across many rows of a, or 0 */
+    size_t across_cols;             /* of these, as many as are by any number of them and of steps of k */
     size_t turned_rows;             /* rows of a product that is still worth it, in several groups of columns */
     HEED_KERNELS(HEED_KERNEL_FIELD)
 };

@@ -6,9 +6,6 @@
 
 #include "internal.h"
 
-/* Of the second cache, what keys and values may take. */
-#define HEED_L2_SHARE 0.75
-
 /* Everything about a call but its memory. */
 struct attention {
     const struct heed_context *context;

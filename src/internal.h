@@ -87,12 +87,24 @@ static inline enum heed_reading heed_reading_of(const struct heed_context *conte
     return heed_rows_from_memory(context, rows, k) ? HEED_READ_AFAR : HEED_READ_EIGHTS;
 }
 
-/* The same of a small product, by a context or none. */
-static inline enum heed_reading heed_reading_of_small(const struct heed_context *context)
+/* The same of a small product, by a context or none, and what is asked for of its rows. */
+static inline enum heed_reading heed_reading_of_small(const struct heed_context *context, size_t *ahead)
 {
     bool wide_core = context ? context->wide_core : heed_core_is_wide();
+    *ahead = wide_core ? 0 : HEED_ASK_FOR_NOTHING;
     return wide_core ? HEED_READ_PLAINLY : HEED_READ_EIGHTS;
 }
+
+/* Whether so few columns go across rows by all steps of k at once, of which parts would be rows with gaps. */
+#define HEED_ACROSS_DEPTH 16384
+
+static inline bool heed_goes_across(const struct heed_context *context, size_t n, size_t k)
+{
+    return n <= context->kernels->across_cols && k <= HEED_ACROSS_DEPTH && !context->wide_core;
+}
+
+/* Of the second cache, what keys and values, or rows of a product, may take. */
+#define HEED_L2_SHARE 0.75
 
 /* What packing so many rows asks for. From the last cache a request that ends in L2 holds up a wide core more than it
  * helps: columns by 12 to 64 rows 0.98 to 1.24 without. */
@@ -123,6 +135,15 @@ static inline void heed_foresee(const struct heed_context *context, double bytes
 static inline bool heed_has_wide_tiles(const struct heed_context *context)
 {
     return context->kernels->tile_cols[HEED_FORESEEN_CACHED_ROWS - 1] >= HEED_CACHED_COLS;
+}
+
+/* What is asked for of rows that few columns go across: nothing where they lie in L2. With vectors of eight requests
+ * still gain from half of it on (1.1 to 1.2), with wider ones they take 1.1 times as long up to HEED_L2_SHARE. */
+static inline size_t heed_ask_across(const struct heed_context *context, size_t rows, size_t k)
+{
+    double bytes = (double)rows * (double)k * (double)sizeof(float);
+    double share = heed_has_wide_tiles(context) ? HEED_L2_SHARE : 0.5;
+    return !context->wide_core && bytes <= share * (double)context->l2 ? HEED_ASK_FOR_NOTHING : 0;
 }
 
 /* Whether lines that few rows read are best asked for in L1, shortly before: Zen 5 brings little more than half of what
@@ -435,8 +456,8 @@ static inline bool heed_is_small_product(size_t m, size_t n, size_t k)
     return m <= HEED_SMALL_SIDE && n <= HEED_SMALL_SIDE && k <= HEED_SMALL_SIDE && m * n * k <= HEED_SMALL_WORK;
 }
 
-/* Sets the hints of product->b, and what stands for operands without elements; a copy would take as long as a small
- * product. */
+/* Sets the hints of product->b, the strides of a single row, and what stands for operands without elements; a copy
+ * would take as long as a small product. */
 void heed_product_run(const struct heed_context *context, struct heed_product *product);
 
 /* ---- weights (pack.c) ---- */

@@ -106,12 +106,25 @@ static size_t far_rows(const struct heed_context *context, const struct matmul *
     return mm->packs && mm->m >= MANY_ROWS ? heed_far_rows(context, mm->m, mm->n, mm->k, mm->c, mm->ldc) : mm->m;
 }
 
+/* Whether b is a panel by so few rows that it is read about once. */
+static bool passes_once(const struct matmul *mm)
+{
+    return mm->m < HEED_COPIED_ROWS && mm->n <= HEED_PANEL && mm->k <= ONCE_DEPTH;
+}
+
+/* Whether few columns go across all of k at once. Not of an a that each task turns a part of, whose rows have no gaps;
+ * nor where each step of b is a line, a page apart perhaps, that every few rows read again. */
+static bool takes_all_steps(const struct heed_context *context, const struct matmul *mm)
+{
+    bool dense = mm->transpose_b || mm->ldb <= HEED_PANEL || heed_times(mm->n, mm->k) <= HEED_COLUMNS_FLOATS;
+    return dense && !mm->transpose_a && heed_goes_across(context, mm->n, mm->k);
+}
+
 /* Whether b is packed, and how many steps of k are taken at once. */
 static void plan_packing(const struct heed_context *context, bool splits, struct matmul *mm)
 {
-    bool across_rows = mm->n <= mm->kernels->few_cols && !context->wide_core;
-    bool passes_once = (mm->m < HEED_COPIED_ROWS || across_rows) && mm->n <= HEED_PANEL && mm->k <= ONCE_DEPTH;
-    mm->cut.depth = splits && !passes_once ? heed_split_depth(mm->k) : mm->k;
+    bool whole = passes_once(mm) || takes_all_steps(context, mm);
+    mm->cut.depth = splits && !whole ? heed_split_depth(mm->k) : mm->k;
     mm->packs = mm->transpose_b || (mm->cut.rows > IN_PLACE_ROWS && mm->n > HEED_PANEL);
     if (!mm->packs && gains_by_packing(context, mm)) {
         mm->packs = true;
@@ -163,7 +176,7 @@ static size_t packed_cols(const struct matmul *mm)
 
 /* How rows of a are read, or of a transposed b that columns of a go across. Of a transposed a each task turns its own.
  */
-static enum heed_reading find_reading(const struct heed_context *context, const struct matmul *mm)
+static enum heed_reading reading_of_rows(const struct heed_context *context, const struct matmul *mm)
 {
     if (context->wide_core)
         return HEED_READ_LINES;
@@ -180,7 +193,9 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     bool b_afar = mm->packing == HEED_PACK_ASKS_RUNS;
     bool a_afar = mm->n <= mm->kernels->few_cols && heed_are_rows_afar(context, mm->m, mm->k);
     mm->ahead = (mm->turned == HEED_FEW_ROWS ? b_afar : a_afar) ? HEED_ASK_AFAR : 0;
-    mm->reading = find_reading(context, mm);
+    mm->reading = reading_of_rows(context, mm);
+    if (mm->ahead == 0)
+        mm->ahead = heed_ask_across(context, mm->turned == HEED_FEW_ROWS ? mm->n : mm->m, mm->k);
     if (mm->turned != HEED_AS_IT_IS) {
         heed_turned_plan(context, mm);
         return;
@@ -327,7 +342,8 @@ static struct heed_panels pack_columns(const struct matmul *mm, size_t cols, siz
         mm->kernels->pack(mm->transpose_b, mm->packing, cols, depth, b, mm->ldb, room);
     }
     panels.near = true;
-    panels.reading = mm->reading == HEED_READ_LINES ? HEED_READ_PLAINLY : mm->reading;
+    panels.ahead = mm->ahead == HEED_ASK_FOR_NOTHING ? HEED_ASK_FOR_NOTHING : 0;
+    panels.reading = mm->reading == HEED_READ_LINES ? HEED_READ_PLAINLY : mm->reading; /* as lines were not measured */
     return panels;
 }
 
@@ -449,6 +465,7 @@ static void multiply_small(struct matmul *mm, float *room)
         mm->kernels->transpose(k, m, mm->a, mm->lda, room, k);
     b.near = true;
     b.reading = mm->reading;
+    b.ahead = mm->ahead;
     if (mm->transpose_b)
         b = pack_columns(mm, n, k, mm->b, panels);
     mm->kernels->gemm(m, n, k, a, lda, &b, mm->c, mm->ldc, &mm->epilogue);
@@ -531,7 +548,7 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
         struct heed_panels panels = heed_panels_in_place(b, ldb);
         panels.copy = room;
         panels.near = true;
-        panels.reading = heed_reading_of_small(context);
+        panels.reading = heed_reading_of_small(context, &panels.ahead);
         kernels->gemm(m, n, k, a, lda, &panels, c, ldc, epilogue);
         return HEED_OK;
     }
@@ -551,9 +568,8 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     mm.c = c;
     mm.ldc = ldc;
     mm.epilogue = *epilogue;
-    mm.reading = heed_reading_of_small(context);
+    mm.reading = heed_reading_of_small(context, &mm.ahead);
     mm.packing = HEED_PACK_ASKS_BELOW;
-    mm.ahead = 0;
     if ((mm.transpose_a || mm.transpose_b) && alpha != 0.0f &&
         is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
         heed_turn_vectors(&mm);

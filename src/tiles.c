@@ -240,9 +240,9 @@ static size_t tile_depth(const struct heed_context *context, const struct heed_p
  * as columns are copied side by side, since whole lines of these leave L1 no room. */
 static bool goes_across(const struct heed_context *context, const struct heed_product *product)
 {
-    bool few = product->n <= context->kernels->few_cols && !context->wide_core;
-    return few && (heed_times(product->n, product->k) <= HEED_COLUMNS_FLOATS ||
-                   !heed_rows_from_memory(context, product->m, product->k));
+    return heed_goes_across(context, product->n, product->k) &&
+           (heed_times(product->n, product->k) <= HEED_COLUMNS_FLOATS ||
+            !heed_rows_from_memory(context, product->m, product->k));
 }
 
 /* The whole k, unless there are rows enough to pass again and again over a sliver of b that would
@@ -334,7 +334,7 @@ static void foresee(const struct heed_context *context, struct heed_product *pro
 
 const float heed_nothing[HEED_PANEL];
 
-/* As forget_strides_of_one in matmul.c. */
+/* The strides of a single row may be any numbers, steps by which would leave all memory. */
 static void forget_strides_of_one(struct heed_product *product)
 {
     product->lda = product->k;
@@ -348,6 +348,7 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
     if (product->m == 1)
         forget_strides_of_one(product);
     product->b.reading = heed_reading_of(context, product->m, product->k);
+    product->b.ahead = heed_ask_across(context, product->m, product->k);
     if (product->k == 0) {
         product->a = heed_nothing;
         product->lda = 0;

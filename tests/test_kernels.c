@@ -263,7 +263,7 @@ static void sweep_gemm_few_columns(void)
  * rows and every epilogue. */
 static void sweep_gemm_eights(void)
 {
-    static const size_t rows[] = {31, 32, 33, 40, 47, 48, 49, 63, 64, 81, 130}, depths[] = {8, 9, 12, 15, 16, 23, 121};
+    static const size_t rows[] = {31, 32, 34, 40, 48, 50, 62, 63, 64, 82, 130}, depths[] = {8, 9, 12, 15, 16, 23, 121};
     unsigned kind = 0;
     for (size_t cols = 1; cols <= 3; cols++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

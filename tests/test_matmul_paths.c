@@ -188,12 +188,15 @@ static const float *stored(bool transposed, size_t rows, size_t cols, const floa
 static void check_forms(const heed_context *context, size_t m, size_t n, size_t k, size_t gap)
 {
     float *a = buffer(m * k, 1), *b = buffer(k * n, 1), *want = buffer(m * n, 2), *scaled = buffer(m * n, 2);
+    float *twice = buffer(m * n, 2);
     fill_uniform(a, m * k, -1.0f, 1.0f);
     fill_uniform(b, k * n, -1.0f, 1.0f);
     check_ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, m, n, k, 1.0f, a, k, b, n, 0.0f, want, n, NULL),
              "plain");
-    for (size_t i = 0; i < m * n; i++)
-        scaled[i] = -2.0f * want[i] + 0.0f; /* to which a product of alpha 0 adds +0: a zero is +0 */
+    for (size_t i = 0; i < m * n; i++) {
+        twice[i] = -2.0f * want[i];
+        scaled[i] = twice[i] + 0.0f; /* of a product of alpha 0 */
+    }
     for (unsigned form = 0; form < 4; form++) {
         heed_transpose ta = form & 1 ? HEED_TRANSPOSE : HEED_NO_TRANSPOSE,
                        tb = form & 2 ? HEED_TRANSPOSE : HEED_NO_TRANSPOSE;
@@ -211,6 +214,9 @@ static void check_forms(const heed_context *context, size_t m, size_t n, size_t 
         check_ok(heed_matmul(context, ta, tb, m, n, k, 0.0f, stored_a, lda, stored_b, ldb, -2.0f, c, ldc, &workspace),
                  "scaled");
         check_same(m, n, c, ldc, scaled, n, "c scaled");
+        check_ok(heed_matmul(context, ta, tb, m, n, k, -2.0f, stored_a, lda, stored_b, ldb, 0.0f, c, ldc, &workspace),
+                 "twice");
+        check_same(m, n, c, ldc, twice, n, "minus twice a product");
     }
 }
 
@@ -224,7 +230,8 @@ static void test_turned(const struct heed_kernels *table)
         {1061, 1, 300}, {300, 2, 67},    {2593, 5, 40},  {1061, 8, 300}, {300, 15, 67},  {257, 16, 129}, {1100, 31, 50},
         {300, 32, 40},  {7, 5, 3},       {33, 24, 40},   {60, 4, 40},    {64, 3, 513},   {300, 400, 5},  {1061, 1, 1},
         {1, 1061, 1},   {700, 1, 5},     {1, 700, 5},    {500, 1, 3},    {30, 70, 1},    {100, 1, 2500}, {1100, 33, 50},
-        {141, 61, 300}, {300, 128, 129}, {3, 70, 1040},  {2, 90, 705},   {12, 80, 900},  {1, 600, 300},  {70, 2, 777}};
+        {141, 61, 300}, {300, 128, 129}, {3, 70, 1040},  {2, 90, 705},   {12, 80, 900},  {1, 600, 300},  {70, 2, 777},
+        {70, 3, 1600},  {66, 8, 1650},   {85, 1, 2500}};
     begin("%s every form of products of few rows or columns", table->name);
     for (size_t threads = 1; threads <= 3; threads += 2) {
         heed_context *context = context_on(table, threads);
@@ -306,27 +313,44 @@ static void check_linear(const heed_context *context, size_t m, size_t n, size_t
     check_same(m, n, y, n + gap, want, n, "linear, row by row");
 }
 
+enum { LONG_ROWS = 3100, LONG_DEPTH = 1030, WIDE_ROW = 40 };
+
+/* a by n columns of b, ldb apart, and their transpose, of which a is the transposed matrix. */
+static void check_long_rows(const heed_context *context, size_t n, const float *a, const float *b, size_t ldb)
+{
+    float *want = buffer(LONG_ROWS * n, 2), *c = guarded(LONG_ROWS * n, 1);
+    float *columns = buffer(n * LONG_DEPTH, 1), *turned = guarded(n * LONG_ROWS, 1);
+    multiply_rows(context, LONG_ROWS, n, LONG_DEPTH, a, b, ldb, want);
+    check_ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, LONG_ROWS, n, LONG_DEPTH, 1.0f, a, LONG_DEPTH,
+                         b, ldb, 0.0f, c, n, NULL),
+             "long rows");
+    check_same(LONG_ROWS, n, c, n, want, n, "long rows");
+    for (size_t j = 0; j < n; j++)
+        for (size_t p = 0; p < LONG_DEPTH; p++)
+            columns[j * LONG_DEPTH + p] = b[p * ldb + j];
+    check_ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, n, LONG_ROWS, LONG_DEPTH, 1.0f, columns,
+                         LONG_DEPTH, a, LONG_DEPTH, 0.0f, turned, LONG_ROWS, NULL),
+             "long rows of a transposed matrix");
+    for (size_t i = 0; i < LONG_ROWS; i++)
+        for (size_t j = 0; j < n; j++)
+            c[i * n + j] = turned[j * LONG_ROWS + i];
+    check_same(LONG_ROWS, n, c, n, want, n, "long rows of a transposed matrix");
+}
+
 /* A few columns by rows so long and so many that each is a stream of memory, or of the last cache, in one part of k. */
 static void test_long_rows(const struct heed_kernels *table)
 {
-    enum { ROWS = 3100, DEPTH = 1030 };
     begin("%s a few columns by many long rows", table->name);
     heed_context *context = context_on(table, 1);
     context->wide_core = false;
-    float *a = buffer(ROWS * DEPTH, 1), *b = buffer(DEPTH * 6, 1), *want = buffer(ROWS * 6, 2);
-    fill_uniform(a, ROWS * DEPTH, -1.0f, 1.0f);
-    fill_uniform(b, DEPTH * 6, -1.0f, 1.0f);
-    for (size_t n = 1; n <= (quick() ? 1 : 6); n += n) {
-        float *c = guarded(ROWS * n, 1);
-        multiply_rows(context, ROWS, n, DEPTH, a, b, n, want);
+    float *a = buffer(LONG_ROWS * LONG_DEPTH, 1), *b = buffer(LONG_DEPTH * WIDE_ROW, 1);
+    fill_uniform(a, LONG_ROWS * LONG_DEPTH, -1.0f, 1.0f);
+    fill_uniform(b, LONG_DEPTH * WIDE_ROW, -1.0f, 1.0f);
+    for (size_t n = 1; n <= (quick() ? 2 : 8); n += n)
         for (size_t far = 0; far < 2; far++) {
             context->in_order = far ? 0 : HEED_CPU_ANY_ORDER - 1;
-            check_ok(heed_matmul(context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, ROWS, n, DEPTH, 1.0f, a, DEPTH, b, n,
-                                 0.0f, c, n, NULL),
-                     "long rows");
-            check_same(ROWS, n, c, n, want, n, "long rows");
+            check_long_rows(context, n, a, b, far ? WIDE_ROW : n);
         }
-    }
     release_all();
     heed_context_destroy(context);
     end();

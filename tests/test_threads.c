@@ -101,7 +101,7 @@ static void mark_thread(void *arg, size_t index, size_t worker)
 static int least_team(void)
 {
 #ifdef _OPENMP
-    return omp_get_thread_limit() > 1 ? 2 : 1;
+    return omp_get_thread_limit() > 1 && !omp_get_dynamic() ? 2 : 1;
 #else
     return 1;
 #endif
