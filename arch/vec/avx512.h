@@ -160,6 +160,7 @@ HEED_INLINE vf vf_scale2_down(vf p, vf n, vf t)
     (void)t;
     return _mm512_scalef_ps(p, n);
 }
+#define vf_scale2_down vf_scale2_down
 
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {

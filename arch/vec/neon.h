@@ -231,11 +231,6 @@ HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
     return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
 }
 
-HEED_INLINE vf vf_scale2_down(vf p, vf n, vf t)
-{
-    return vf_scale2_above(p, n, t, vf_set1(-150.0f));
-}
-
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
     return vf_select_less(x, low, vf_set1(0.0f), vmulq_f32(p, vf_of_exponent(biased_exponent(n, 127))));

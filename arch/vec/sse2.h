@@ -180,11 +180,6 @@ HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
     return vf_or_zero_below(x, low, vf_scale2(p, n));
 }
 
-HEED_INLINE vf vf_scale2_down(vf p, vf n, vf t)
-{
-    return vf_scale2_above(p, n, t, vf_set1(-150.0f));
-}
-
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
     return vf_or_zero_below(x, low, _mm_mul_ps(p, vf_of_exponent(biased_exponent(n, 127))));
