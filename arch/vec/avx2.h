@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The vector vocabulary on AVX2 and FMA.
  */
+#include "vec/octet.h"
 #include "vec/quad.h"
 #include "vec/vec.h"
 
@@ -241,32 +242,16 @@ HEED_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
     *b = _mm256_permute2f128_ps(low, high, 0x31);
 }
 
-/* A 4 x 4 block in each 128-bit lane of four vectors. */
-HEED_INLINE void vf_transpose_lanes(const vf v[4], vf q[4])
-{
-    vf low01 = _mm256_unpacklo_ps(v[0], v[1]), high01 = _mm256_unpackhi_ps(v[0], v[1]);
-    vf low23 = _mm256_unpacklo_ps(v[2], v[3]), high23 = _mm256_unpackhi_ps(v[2], v[3]);
-    q[0] = _mm256_shuffle_ps(low01, low23, 0x44);
-    q[1] = _mm256_shuffle_ps(low01, low23, 0xee);
-    q[2] = _mm256_shuffle_ps(high01, high23, 0x44);
-    q[3] = _mm256_shuffle_ps(high01, high23, 0xee);
-}
-
 HEED_INLINE void vf_transpose(vf v[VF_LEN])
 {
     vf q[8];
-    vf_transpose_lanes(v, q);
-    vf_transpose_lanes(v + 4, q + 4);
+    octet_transpose_lanes(v, q);
+    octet_transpose_lanes(v + 4, q + 4);
     HEED_UNROLL
     for (int i = 0; i < 4; i++) {
         v[i] = _mm256_permute2f128_ps(q[i], q[i + 4], 0x20);
         v[i + 4] = _mm256_permute2f128_ps(q[i], q[i + 4], 0x31);
     }
-}
-
-HEED_INLINE vf vf_quads(const float *low, const float *high)
-{
-    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
 }
 
 /* Rows four apart share a vector. */
@@ -275,14 +260,14 @@ HEED_INLINE void vf_load_across(const float *p, size_t ld, vf v[VF_STEPS])
     vf t[4];
     HEED_UNROLL
     for (size_t i = 0; i < 4; i++)
-        t[i] = vf_quads(p + i * ld, p + (i + 4) * ld);
-    vf_transpose_lanes(t, v);
+        t[i] = octet_quads(p + i * ld, p + (i + 4) * ld);
+    octet_transpose_lanes(t, v);
 }
 
 HEED_INLINE void vf_store_across(vf v[4], int n, float *p, size_t ld)
 {
     vf rows[4];
-    vf_transpose_lanes(v, rows);
+    octet_transpose_lanes(v, rows);
     HEED_UNROLL
     for (size_t i = 0; i < 4; i++) {
         store_quad(p + i * ld, _mm256_castps256_ps128(rows[i]), (size_t)n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The vector vocabulary on AVX-512 F, BW, DQ and VL.
  */
+#include "vec/octet.h"
 #include "vec/quad.h"
 #include "vec/vec.h"
 
@@ -359,19 +360,4 @@ HEED_INLINE hf hf_of(vf v, int half)
 HEED_INLINE vf vf_of_halves(hf low, hf high)
 {
     return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
-}
-
-HEED_INLINE hf hf_quads(const float *low, const float *high)
-{
-    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
-}
-
-HEED_INLINE void hf_transpose_lanes(const hf v[4], hf q[4])
-{
-    hf low01 = _mm256_unpacklo_ps(v[0], v[1]), high01 = _mm256_unpackhi_ps(v[0], v[1]);
-    hf low23 = _mm256_unpacklo_ps(v[2], v[3]), high23 = _mm256_unpackhi_ps(v[2], v[3]);
-    q[0] = _mm256_shuffle_ps(low01, low23, 0x44);
-    q[1] = _mm256_shuffle_ps(low01, low23, 0xee);
-    q[2] = _mm256_shuffle_ps(high01, high23, 0x44);
-    q[3] = _mm256_shuffle_ps(high01, high23, 0xee);
 }

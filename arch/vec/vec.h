@@ -28,8 +28,7 @@
  * Halves            hf, HF_LEN and hf_set1 hf_load hf_load_n(p, n) hf_store hf_store_n hf_fma, where the
  *                   multiply-add units do two shorter vectors in the time of a whole one; else none, and hf is vf.
  *                   hf_of(v, 0 or 1): the lower or upper half; vf_of_halves(low, high) undoes it. Where HF_LEN is 8,
- *                   hf_quads(low, high), or vf_quads: the four floats at low, then those at high;
- *                   hf_transpose_lanes(v, q), or vf_...: the 4 x 4 block in each 128-bit lane of four vectors
+ *                   vec/octet.h has more of such vectors
  * Choice            vf_max(a, b) = a > b ? a : b; vf_min(a, b) = a < b ? a : b; both give b for NaN.
  *                   vf_select_less(a, b, x, y) = a < b ? x : y. vf_select_signed(x, a, b) = x's sign is set ? a : b.
  *                   vf_minus_abs(x) = -|x|. vf_keep_n(v, n): lanes from n on +0
