@@ -128,7 +128,7 @@ def compare_levels(tap, embedder, info, path):
     levels = {level["name"]: level for level in json.loads(subprocess.check_output([info, "--json"]))["levels"]}
     base = None
     for name in ("avx2", "avx512", "neon"):
-        level = levels.get(name, {"usable": False, "reason": "this library has no such level"})
+        level = levels.get(name, {"supported": False, "reason": "this library has no such level"})
         if not level["supported"]:
             tap.result(True, f"same bytes with --isa {name}", skip=level["reason"])
             continue
