@@ -57,11 +57,12 @@ static const char help[] = "usage: heed-bench SUITE [OPTION]...\n"
                            "                   costs and what they take from one another. Limits are those\n"
                            "                   of one thread, and heed takes part alone\n"
                            "  --isa LIST       of heed and of the limits, or \"all\" (default: heed's choice)\n"
-                           "  --impl LIST      of heed, unfused, openblas, blis, mkl, onednn, xnnpack, torch\n"
-                           "                   and onnxruntime. Default: all that are installed, the others\n"
-                           "                   only with heed's default --isa: they choose their own\n"
-                           "  --library NAME=PATH  the shared library of openblas, blis, mkl, onednn\n"
-                           "                   (version 3) or xnnpack (of 2022)\n"
+                           "  --impl LIST      of heed, unfused, build, openblas, blis, mkl, onednn,\n"
+                           "                   xnnpack, torch and onnxruntime. Default: all that are\n"
+                           "                   installed, others only with heed's default --isa: they choose\n"
+                           "                   their own\n"
+                           "  --library NAME=PATH  the shared library of build (another build of heed),\n"
+                           "                   openblas, blis, mkl, onednn (version 3), xnnpack (of 2022)\n"
                            "  --loop LOOP      of heed's attention and decode: auto (default), heads, rows\n"
                            "                   or keys; heed chooses where the shape or the threads rule it\n"
                            "                   out\n"
@@ -475,6 +476,15 @@ static bool check_threads(const struct options *o)
 }
 
 /* Options that do not go together. */
+/* Whether another build's place is known if it is to take part. */
+static bool has_named_build(const struct options *o)
+{
+    size_t i = 0;
+    while (library_at(i) != &library_build)
+        i++;
+    return !(o->plan.named && o->plan.impls & (IMPL_HEED << i)) || o->paths[i];
+}
+
 static bool check_together(const struct options *o)
 {
     enum suite_kind kind = o->plan.suite->kind;
@@ -484,6 +494,10 @@ static bool check_together(const struct options *o)
     }
     if (kind == SUITE_PEAK && (o->n_texts || o->random || o->plan.impls)) {
         diag_print("peak takes neither --shape, --random nor --impl");
+        return false;
+    }
+    if (!has_named_build(o)) {
+        diag_print("--impl build needs --library build=PATH");
         return false;
     }
     if (o->n_texts && o->random) {

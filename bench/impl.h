@@ -51,8 +51,8 @@ struct library {
 struct library *library_at(size_t index);
 #define N_LIBRARIES_MOST 16
 
-extern struct library library_heed, library_unfused, library_openblas, library_blis, library_mkl, library_onednn,
-    library_xnnpack, library_torch, library_onnxruntime;
+extern struct library library_heed, library_unfused, library_build, library_openblas, library_blis, library_mkl,
+    library_onednn, library_xnnpack, library_torch, library_onnxruntime;
 
 /* Opens a shared library: path, or the first of the names. file is set to what was opened. */
 void *library_dlopen(const char *path, const char *const *names, const char **file, char about[LIBRARY_ABOUT]);

@@ -13,8 +13,8 @@
 #include <string.h>
 
 static struct library *const all[] = {
-    &library_heed,   &library_unfused, &library_openblas, &library_blis,        &library_mkl,
-    &library_onednn, &library_xnnpack, &library_torch,    &library_onnxruntime,
+    &library_heed, &library_unfused, &library_build,   &library_openblas, &library_blis,
+    &library_mkl,  &library_onednn,  &library_xnnpack, &library_torch,    &library_onnxruntime,
 };
 
 struct library *library_at(size_t index)

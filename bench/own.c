@@ -13,8 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LINKED(name) .name = heed_##name,
+static struct own_functions linked = {OWN_FUNCTIONS(LINKED)};
+
 struct own {
     const struct problem *problem;
+    const struct own_functions *heed;
+    const heed_context *context;
+    heed_context *made; /* of another build, or NULL */
     void *packed;
     const heed_weights *weights;
     heed_linear_options linear;
@@ -37,15 +43,21 @@ bool own_done(heed_status status)
     return status == HEED_OK;
 }
 
+static bool pack(const struct own_functions *heed, const heed_context *context, size_t in, size_t out,
+                 const float *matrix, void **memory, const heed_weights **weights)
+{
+    size_t bytes = 0;
+    if (!own_done(heed->weights_bytes(HEED_TYPE_F32, in, out, &bytes)))
+        return false;
+    *memory = memory_aligned_array(bytes, 1);
+    return *memory && own_done(heed->weights_pack(context, HEED_TYPE_F32, HEED_LAYOUT_IN_OUT, in, out, matrix, out,
+                                                  *memory, bytes, weights));
+}
+
 bool own_pack(const heed_context *context, size_t in, size_t out, const float *matrix, void **memory,
               const heed_weights **weights)
 {
-    size_t bytes = 0;
-    if (!own_done(heed_weights_bytes(HEED_TYPE_F32, in, out, &bytes)))
-        return false;
-    *memory = memory_aligned_array(bytes, 1);
-    return *memory && own_done(heed_weights_pack(context, HEED_TYPE_F32, HEED_LAYOUT_IN_OUT, in, out, matrix, out,
-                                                 *memory, bytes, weights));
+    return pack(&linked, context, in, out, matrix, memory, weights);
 }
 
 static bool take_workspace(struct own *own, size_t bytes)
@@ -68,17 +80,17 @@ static bool call_matmul(void *state)
     const struct shape *s = &p->shape;
     /* A product that needs so little takes it from the stack if it is given none. */
     const heed_workspace *workspace = own->workspace.bytes > 16384 ? &own->workspace : NULL;
-    return own_done(heed_matmul(p->context, transpose(s->transposed_a), transpose(s->transposed_b), s->m, s->n, s->k,
-                                1.0f, p->operand[0], s->transposed_a ? s->m : s->k, p->operand[1],
-                                s->transposed_b ? s->k : s->n, 0.0f, p->out, s->n, workspace));
+    return own_done(own->heed->matmul(own->context, transpose(s->transposed_a), transpose(s->transposed_b), s->m, s->n,
+                                      s->k, 1.0f, p->operand[0], s->transposed_a ? s->m : s->k, p->operand[1],
+                                      s->transposed_b ? s->k : s->n, 0.0f, p->out, s->n, workspace));
 }
 
 static bool call_linear(void *state)
 {
     const struct own *own = state;
     const struct problem *p = own->problem;
-    return own_done(
-        heed_linear(p->context, p->shape.m, p->operand[0], p->shape.k, own->weights, &own->linear, p->out, p->shape.n));
+    return own_done(own->heed->linear(own->context, p->shape.m, p->operand[0], p->shape.k, own->weights, &own->linear,
+                                      p->out, p->shape.n));
 }
 
 static bool prepare_matmul(struct own *own)
@@ -86,8 +98,8 @@ static bool prepare_matmul(struct own *own)
     const struct problem *p = own->problem;
     const struct shape *s = &p->shape;
     size_t bytes = 0;
-    return own_done(heed_matmul_workspace(p->context, transpose(s->transposed_a), transpose(s->transposed_b), s->m,
-                                          s->n, s->k, &bytes)) &&
+    return own_done(own->heed->matmul_workspace(own->context, transpose(s->transposed_a), transpose(s->transposed_b),
+                                                s->m, s->n, s->k, &bytes)) &&
            take_workspace(own, bytes);
 }
 
@@ -103,23 +115,25 @@ static bool prepare_linear(struct own *own)
     size_t in = p->shape.k, out = p->shape.n;
     own->linear.bias = p->shape.epilogue == EPILOGUE_NONE ? NULL : p->operand[2];
     own->linear.activation = activations[p->shape.epilogue];
-    return own_pack(p->context, in, out, p->operand[1], &own->packed, &own->weights);
+    return pack(own->heed, own->context, in, out, p->operand[1], &own->packed, &own->weights);
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 static bool call_softmax(void *state)
 {
-    const struct problem *p = ((const struct own *)state)->problem;
+    const struct own *own = state;
+    const struct problem *p = own->problem;
     size_t n = p->shape.n;
-    return own_done(heed_softmax(p->context, p->shape.m, n, p->operand[0], n, p->out, n));
+    return own_done(own->heed->softmax(own->context, p->shape.m, n, p->operand[0], n, p->out, n));
 }
 
 static bool call_log_softmax(void *state)
 {
-    const struct problem *p = ((const struct own *)state)->problem;
+    const struct own *own = state;
+    const struct problem *p = own->problem;
     size_t n = p->shape.n;
-    return own_done(heed_log_softmax(p->context, p->shape.m, n, p->operand[0], n, NULL, p->out, n));
+    return own_done(own->heed->log_softmax(own->context, p->shape.m, n, p->operand[0], n, NULL, p->out, n));
 }
 
 static bool call_rmsnorm(void *state)
@@ -127,7 +141,7 @@ static bool call_rmsnorm(void *state)
     const struct own *own = state;
     const struct problem *p = own->problem;
     size_t n = p->shape.n;
-    return own_done(heed_rmsnorm(p->context, p->shape.m, n, p->operand[0], n, &own->rmsnorm, p->out, n));
+    return own_done(own->heed->rmsnorm(own->context, p->shape.m, n, p->operand[0], n, &own->rmsnorm, p->out, n));
 }
 
 static bool call_layernorm(void *state)
@@ -135,7 +149,7 @@ static bool call_layernorm(void *state)
     const struct own *own = state;
     const struct problem *p = own->problem;
     size_t n = p->shape.n;
-    return own_done(heed_layernorm(p->context, p->shape.m, n, p->operand[0], n, &own->layernorm, p->out, n));
+    return own_done(own->heed->layernorm(own->context, p->shape.m, n, p->operand[0], n, &own->layernorm, p->out, n));
 }
 
 static heed_activation activation_of(enum row_function function)
@@ -154,18 +168,20 @@ static heed_activation activation_of(enum row_function function)
 
 static bool call_activation(void *state)
 {
-    const struct problem *p = ((const struct own *)state)->problem;
+    const struct own *own = state;
+    const struct problem *p = own->problem;
     size_t n = p->shape.n;
-    return own_done(
-        heed_activate(p->context, activation_of(p->shape.function), p->shape.m, n, p->operand[0], n, p->out, n));
+    return own_done(own->heed->activate(own->context, activation_of(p->shape.function), p->shape.m, n, p->operand[0], n,
+                                        p->out, n));
 }
 
 static bool call_swiglu(void *state)
 {
-    const struct problem *p = ((const struct own *)state)->problem;
+    const struct own *own = state;
+    const struct problem *p = own->problem;
     size_t n = p->shape.n;
-    return own_done(heed_activate_gated(p->context, HEED_ACTIVATION_SILU, p->shape.m, n, p->operand[0], n,
-                                        p->operand[1], n, p->out, n));
+    return own_done(own->heed->activate_gated(own->context, HEED_ACTIVATION_SILU, p->shape.m, n, p->operand[0], n,
+                                              p->operand[1], n, p->out, n));
 }
 
 /* Where there is one. */
@@ -214,7 +230,7 @@ static bool prepare_rows(struct own *own, struct impl *impl)
 static bool call_attention(void *state)
 {
     const struct own *own = state;
-    return own_done(heed_attention(own->problem->context, &own->attention, &own->workspace));
+    return own_done(own->heed->attention(own->context, &own->attention, &own->workspace));
 }
 
 static bool describe_masks(struct own *own)
@@ -231,7 +247,7 @@ static bool describe_masks(struct own *own)
     if (!s->alibi)
         return true;
     args->slopes = own->slopes = memory_aligned_array(s->heads, sizeof *own->slopes);
-    return own->slopes && own_done(heed_alibi_slopes(s->heads, 8.0, own->slopes));
+    return own->slopes && own_done(own->heed->alibi_slopes(s->heads, 8.0, own->slopes));
 }
 
 static bool describe_attention(struct own *own)
@@ -265,21 +281,21 @@ static bool fill_cache(struct own *own)
     options.n_kv_heads = s->kv_heads;
     options.head_dim = options.value_dim = s->k;
     options.capacity = s->n;
-    if (!own_done(heed_kv_cache_bytes(&options, &bytes)))
+    if (!own_done(own->heed->kv_cache_bytes(&options, &bytes)))
         return false;
     own->cache = memory_aligned_array(bytes, 1);
-    if (!own->cache || !own_done(heed_kv_cache_create(&options, own->cache, bytes, &cache)))
+    if (!own->cache || !own_done(own->heed->kv_cache_create(&options, own->cache, bytes, &cache)))
         return false;
     own->attention.cache = cache;
-    return own_done(heed_kv_cache_append_batch(p->context, cache, s->batch, NULL, s->n, NULL, &own->attention.k,
-                                               &own->attention.v));
+    return own_done(own->heed->kv_cache_append_batch(own->context, cache, s->batch, NULL, s->n, NULL, &own->attention.k,
+                                                     &own->attention.v));
 }
 
 static bool prepare_attention(struct own *own)
 {
     size_t bytes = 0;
     return describe_attention(own) && (own->problem->suite->kind != SUITE_DECODE || fill_cache(own)) &&
-           own_done(heed_attention_workspace(own->problem->context, &own->attention, &bytes)) &&
+           own_done(own->heed->attention_workspace(own->context, &own->attention, &bytes)) &&
            take_workspace(own, bytes);
 }
 
@@ -335,11 +351,11 @@ static bool scale_scores(const struct own *own, size_t head)
     const struct problem *p = own->problem;
     size_t n = p->shape.n;
     if (!own->mask)
-        return own_done(heed_softmax(p->context, p->shape.m, n, own->scores, n, own->scores, n));
+        return own_done(own->heed->softmax(own->context, p->shape.m, n, own->scores, n, own->scores, n));
     heed_softmax_options options = own->softmax;
     if (p->shape.alibi)
         options.mask.data = (const float *)own->mask + head * own->softmax.mask.head_stride;
-    return own_done(heed_masked_softmax(p->context, p->shape.m, n, own->scores, n, &options, own->scores, n));
+    return own_done(own->heed->masked_softmax(own->context, p->shape.m, n, own->scores, n, &options, own->scores, n));
 }
 
 static bool run_head(const struct own *own, size_t batch, size_t head)
@@ -352,12 +368,13 @@ static bool run_head(const struct own *own, size_t batch, size_t head)
     const float *k = a->k.data + batch * a->k.batch_stride + kv_head * a->k.head_stride;
     const float *v = a->v.data + batch * a->v.batch_stride + kv_head * a->v.head_stride;
     float *out = a->out.data + batch * a->out.batch_stride + head * a->out.head_stride;
-    return own_done(heed_matmul(p->context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, s->m, s->n, s->k,
-                                1.0f / sqrtf((float)s->k), q, a->q.row_stride, k, a->k.row_stride, 0.0f, own->scores,
-                                s->n, &own->workspace)) &&
+    return own_done(own->heed->matmul(own->context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, s->m, s->n, s->k,
+                                      1.0f / sqrtf((float)s->k), q, a->q.row_stride, k, a->k.row_stride, 0.0f,
+                                      own->scores, s->n, &own->workspace)) &&
            scale_scores(own, head) &&
-           own_done(heed_matmul(p->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->m, s->k, s->n, 1.0f, own->scores,
-                                s->n, v, a->v.row_stride, 0.0f, out, a->out.row_stride, &own->workspace));
+           own_done(own->heed->matmul(own->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->m, s->k, s->n, 1.0f,
+                                      own->scores, s->n, v, a->v.row_stride, 0.0f, out, a->out.row_stride,
+                                      &own->workspace));
 }
 
 static bool call_unfused(void *state)
@@ -376,8 +393,10 @@ static bool prepare_unfused(struct own *own)
     const struct shape *s = &p->shape;
     size_t first = 0, second = 0;
     if (!describe_attention(own) || !make_mask(own) ||
-        !own_done(heed_matmul_workspace(p->context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, s->m, s->n, s->k, &first)) ||
-        !own_done(heed_matmul_workspace(p->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->m, s->k, s->n, &second)))
+        !own_done(
+            own->heed->matmul_workspace(own->context, HEED_NO_TRANSPOSE, HEED_TRANSPOSE, s->m, s->n, s->k, &first)) ||
+        !own_done(
+            own->heed->matmul_workspace(own->context, HEED_NO_TRANSPOSE, HEED_NO_TRANSPOSE, s->m, s->k, s->n, &second)))
         return false;
     own->scores = memory_aligned_array(s->m * s->n, sizeof *own->scores);
     return take_workspace(own, first > second ? first : second) && own->scores;
@@ -393,8 +412,7 @@ static bool find(struct library *library, const char *path, char about[LIBRARY_A
     return true;
 }
 
-/* The context of the problem says how many. */
-static void set_threads(const struct library *library, size_t threads)
+void own_set_threads(const struct library *library, size_t threads)
 {
     (void)library;
     (void)threads;
@@ -410,6 +428,8 @@ static void close_own(void *state)
     free(own->cache);
     free(own->scores);
     free(own->mask);
+    if (own->made)
+        own->heed->context_destroy(own->made);
     free(own);
 }
 
@@ -431,12 +451,28 @@ static bool prepare(struct own *own, struct impl *impl)
     }
 }
 
-static bool make_own(struct impl *impl)
+/* Another build takes no other's context. */
+static bool make_context(struct own *own)
+{
+    const struct problem *p = own->problem;
+    heed_context_options options = HEED_CONTEXT_OPTIONS_INIT;
+    options.level = p->isa;
+    options.threads = p->threads;
+    own->context = p->context;
+    if (own->heed == &linked)
+        return true;
+    bool made = own_done(own->heed->context_create(&own->made, &options));
+    own->context = own->made;
+    return made;
+}
+
+static bool make_own(const struct own_functions *heed, struct impl *impl)
 {
     struct own *own = memory_array(1, sizeof *own);
     if (!own)
         return false;
     *own = (struct own){.problem = impl->problem,
+                        .heed = heed,
                         .linear = HEED_LINEAR_OPTIONS_INIT,
                         .layernorm = HEED_LAYERNORM_OPTIONS_INIT,
                         .rmsnorm = HEED_RMSNORM_OPTIONS_INIT,
@@ -444,30 +480,33 @@ static bool make_own(struct impl *impl)
                         .softmax = HEED_SOFTMAX_OPTIONS_INIT};
     impl->state = own;
     impl->close = close_own;
-    return true;
+    return make_context(own);
 }
 
-static enum outcome open_own(const struct library *library, struct impl *impl)
+enum outcome own_open(const struct library *library, struct impl *impl)
 {
-    (void)library;
+    const struct own_functions *heed = library->state;
     if (impl->problem->suite->kind == SUITE_LAYER) {
+        if (heed != &linked)
+            return OUTCOME_UNABLE;
         impl->state = own_layer_open(impl->problem);
         impl->call = own_layer_call;
         impl->close = own_layer_close;
         return impl->state ? OUTCOME_READY : OUTCOME_FAILED;
     }
-    return make_own(impl) && prepare(impl->state, impl) ? OUTCOME_READY : OUTCOME_FAILED;
+    return make_own(heed, impl) && prepare(impl->state, impl) ? OUTCOME_READY : OUTCOME_FAILED;
 }
 
 static enum outcome open_unfused(const struct library *library, struct impl *impl)
 {
-    (void)library;
     enum suite_kind kind = impl->problem->suite->kind;
     if (kind != SUITE_ATTENTION && kind != SUITE_DECODE)
         return OUTCOME_UNABLE;
     impl->call = call_unfused;
-    return make_own(impl) && prepare_unfused(impl->state) ? OUTCOME_READY : OUTCOME_FAILED;
+    return make_own(library->state, impl) && prepare_unfused(impl->state) ? OUTCOME_READY : OUTCOME_FAILED;
 }
 
-struct library library_heed = {.name = "heed", .find = find, .set_threads = set_threads, .open = open_own};
-struct library library_unfused = {.name = "unfused", .find = find, .set_threads = set_threads, .open = open_unfused};
+struct library library_heed = {
+    .name = "heed", .find = find, .set_threads = own_set_threads, .open = own_open, .state = &linked};
+struct library library_unfused = {
+    .name = "unfused", .find = find, .set_threads = own_set_threads, .open = open_unfused, .state = &linked};

@@ -20,6 +20,7 @@ struct problem {
     struct shape shape;
     char text[SHAPE_TEXT]; /* the shape */
     size_t threads;
+    const char *isa;
     const heed_context *context;
     heed_attention_loop loop;
 

@@ -144,8 +144,8 @@ static bool time_impls(struct contest *c, struct setting *setting, struct report
 
 static bool run_shape(struct setting *setting, const struct shape *shape, struct report *report)
 {
-    struct contest contest = {.setting = setting,
-                              .problem = {.threads = setting->threads, .loop = setting->plan->loop}};
+    struct contest contest = {
+        .setting = setting, .problem = {.threads = setting->threads, .isa = setting->isa, .loop = setting->plan->loop}};
     contest.problem.context = setting->context;
     bool done = problem_open(&contest.problem, setting->plan->suite, shape) && enter_all(&contest) &&
                 (contest.count == 0 || time_impls(&contest, setting, report));

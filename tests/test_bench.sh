@@ -402,6 +402,24 @@ expect "a library that fails" one_line 1 'torch: broken'
 status=$?
 expect "a shared library that is not there" one_line 1 -- '--library mkl: .*absent.so'
 
+# Another build, or this one again, computes what a context of its own computes, in every suite of single operators.
+build=$(ls .libs/libheed.so .libs/libheed.dylib 2>/dev/null | head -n 1)
+for shape in matmul:5x7x9+nt linear:5x7x9+gelu-erf rows:add-layernorm:9x77 attention:1x2x9x77x16+causal decode:1x2x1x77x16
+do
+    name="another build: ${shape%%:*}"
+    if [ -z "$build" ]; then
+        count=$((count + 1))
+        echo "ok $count - $name # SKIP no shared library"
+        continue
+    fi
+    "$bench" "${shape%%:*}" --shape "${shape#*:}" --threads 1,2 --seconds 0.01 --impl heed,build \
+        --library "build=$build" --csv - >"$out" 2>"$err"
+    expect "$name" test "$(grep -c ',build,' "$out")" -eq 2
+done
+"$bench" matmul --shape 8x8x8 --threads 1 --library "build=$work/absent.so" >"$out" 2>"$err"
+status=$?
+expect "a build that is not there" one_line 1 -- '--library build: .*absent.so'
+
 # blas BITS: a run with a BLAS that rounds operands to so many bits.
 blas() {
     "$bench" matmul --threads 1 --library "blis=$work/blas$1.so" --impl blis --seconds 0.01 --shape 5x7x4096 \
@@ -456,8 +474,9 @@ refuse 'expected numbers' matmul --threads 1,,1
 refuse 'expected numbers' matmul --threads 4097
 refuse 'no level has that name' matmul --isa nonsense
 refuse 'expected one of heed' matmul --impl nonsense
-refuse 'expected one of openblas' matmul --library nonsense=x
-refuse 'expected one of openblas' matmul --library heed=x
+refuse 'expected one of build, openblas' matmul --library nonsense=x
+refuse 'expected one of build, openblas' matmul --library heed=x
+refuse 'needs --library build' matmul --impl heed,build
 refuse 'expected NAME=PATH' matmul --library onednn
 refuse 'expected NAME=PATH' matmul --library onednn=
 refuse 'for heed and unfused alone' matmul --in-turn --impl onednn
