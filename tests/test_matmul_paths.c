@@ -214,6 +214,8 @@ static void check_forms(const heed_context *context, size_t m, size_t n, size_t 
         check_ok(heed_matmul(context, ta, tb, m, n, k, 0.0f, stored_a, lda, stored_b, ldb, -2.0f, c, ldc, &workspace),
                  "scaled");
         check_same(m, n, c, ldc, scaled, n, "c scaled");
+        if (quick() && form != m % 4)
+            continue;
         check_ok(heed_matmul(context, ta, tb, m, n, k, -2.0f, stored_a, lda, stored_b, ldb, 0.0f, c, ldc, &workspace),
                  "twice");
         check_same(m, n, c, ldc, twice, n, "minus twice a product");
@@ -347,7 +349,7 @@ static void test_long_rows(const struct heed_kernels *table)
     fill_uniform(a, LONG_ROWS * LONG_DEPTH, -1.0f, 1.0f);
     fill_uniform(b, LONG_DEPTH * WIDE_ROW, -1.0f, 1.0f);
     for (size_t n = 1; n <= (quick() ? 2 : 8); n += n)
-        for (size_t far = 0; far < 2; far++) {
+        for (size_t far = quick() ? n / 2 : 0; far < (quick() ? n : 2); far++) {
             context->in_order = far ? 0 : HEED_CPU_ANY_ORDER - 1;
             check_long_rows(context, n, a, b, far ? WIDE_ROW : n);
         }
