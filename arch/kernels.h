@@ -285,9 +285,9 @@ struct heed_rotary_task {
  *
  * gemm          c = epilogue(a b), m x n, chains over k in ascending order. Gated: b has two packed
  *               panels for each 16 columns of c, gate and up, and m x n is the size of c
- * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= VF_STEPS; reading: how
- * rows of b are; ahead: how many floats from what is read of b is asked for in L1, in the order of memory where rows
- *               have no gaps; 0: it is not, but in L2; or HEED_ASK_FOR_NOTHING or HEED_ASK_AFAR
+ * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= VF_STEPS. reading: how
+ *               rows of b are; ahead: how many floats from what is read of b is asked for in L1, in the order of
+ *               memory where rows have no gaps; 0: it is not, but in L2; or HEED_ASK_FOR_NOTHING or HEED_ASK_AFAR
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded; asking: a hint
  * transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       one heed_softmax_task

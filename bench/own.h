@@ -15,7 +15,6 @@
 #define OWN_FUNCTIONS(X)                                                                                               \
     X(context_create)                                                                                                  \
     X(context_destroy)                                                                                                 \
-    X(status_string)                                                                                                   \
     X(weights_bytes)                                                                                                   \
     X(weights_pack)                                                                                                    \
     X(matmul)                                                                                                          \

@@ -3,7 +3,6 @@
  */
 #include "check.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 
