@@ -376,6 +376,11 @@ int quick(void)
     return value && *value && strcmp(value, "0") != 0;
 }
 
+int is_left_out(size_t turn, size_t many)
+{
+    return quick() && turn % many != 0;
+}
+
 const heed_weights *packed(size_t in, size_t out, const float *w)
 {
     size_t bytes = 0;

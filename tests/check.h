@@ -111,6 +111,9 @@ heed_context *host_context(const struct heed_kernels *table, struct host *host);
 /* 1 where the tests run under an emulator or are asked to be quick (HEED_TEST_QUICK in the environment). */
 int quick(void);
 
+/* 1 where tests are quick and this is not one in so many of the cases. */
+int is_left_out(size_t turn, size_t many);
+
 /* Packs weights [in][out] into a buffer that release_all frees. */
 const heed_weights *packed(size_t in, size_t out, const float *w);
 

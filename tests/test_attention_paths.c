@@ -144,7 +144,8 @@ static void check_few_queries_of(const heed_context *context, int interleaved)
                 struct few_case c = {FEW_KV_HEADS, 1, keys[n], dims[d], HEED_UNBOUNDED, interleaved};
                 c.group = form & 1 ? FEW_GROUP : 1;
                 c.window_left = form & 2 ? 9 : HEED_UNBOUNDED;
-                check_few_queries(context, &c);
+                if (!is_left_out(n + d + form + (size_t)interleaved, 2))
+                    check_few_queries(context, &c);
             }
 }
 
@@ -333,8 +334,13 @@ enum {
     LOOP_FLOATS = LOOP_OUT + LOOP_SUMS + LOOP_SUMS * LOOP_KEYS
 };
 
-/* All outputs of a call, one behind the other. */
+/* All outputs of a call, one behind the other, the map last. */
 static float loop_want[LOOP_FLOATS], loop_got[LOOP_FLOATS];
+
+static size_t loop_floats(const struct loop_case *c)
+{
+    return c->map == NO_MAP ? LOOP_OUT + LOOP_SUMS : LOOP_FLOATS;
+}
 
 static const float *loop_operand(size_t floats)
 {
@@ -398,20 +404,25 @@ static size_t run_loop(const heed_context *context, heed_attention_args a, int l
 {
     size_t bytes = 0;
     a.loop = (heed_attention_loop)loop;
-    memset(loop_got, 0xff, sizeof loop_got);
+    memset(loop_got, 0xff, (a.map.data || a.mean_map.data ? LOOP_FLOATS : LOOP_OUT + LOOP_SUMS) * sizeof *loop_got);
     check_ok(heed_attention_workspace(context, &a, &bytes), "workspace");
     const heed_workspace workspace = {guarded(bytes / sizeof(float), 1), bytes};
     check_ok(heed_attention(context, &a, &workspace), "attention");
     return bytes;
 }
 
-static void check_loops(const heed_attention_args *a, const heed_context *context)
+static void check_loop(const struct loop_case *c, const heed_attention_args *a, const heed_context *context, int loop)
 {
     static const char *const names[LOOPS] = {"auto", "heads", "rows", "keys"};
-    for (int loop = 0; loop < LOOPS; loop++) {
-        run_loop(context, *a, loop);
-        check_same(1, LOOP_FLOATS, loop_got, LOOP_FLOATS, loop_want, LOOP_FLOATS, names[loop]);
-    }
+    size_t n = loop_floats(c);
+    run_loop(context, *a, loop);
+    check_same(1, n, loop_got, n, loop_want, n, names[loop]);
+}
+
+static void check_loops(const struct loop_case *c, const heed_attention_args *a, const heed_context *context)
+{
+    for (int loop = 0; loop < LOOPS; loop++)
+        check_loop(c, a, context, loop);
 }
 
 static void check_loops_on_host(const struct loop_case *c, const heed_attention_args *a,
@@ -419,9 +430,8 @@ static void check_loops_on_host(const struct loop_case *c, const heed_attention_
 {
     struct host host = {.threads = 3, .order = HOST_RANDOM};
     heed_context *context = host_context(table, &host);
-    check_loops(a, context);
     for (int loop = 0; loop < LOOPS; loop++) {
-        run_loop(context, *a, loop);
+        check_loop(c, a, context, loop);
         check_that(host.tasks == c->tasks[loop], "loop %d made %zu tasks instead of %zu", loop, host.tasks,
                    c->tasks[loop]);
     }
@@ -436,10 +446,10 @@ static void test_loop_case(const struct loop_case *c, const struct heed_kernels 
     size_t bytes = run_loop(serial, a, HEED_ATTENTION_LOOP_AUTO);
     memcpy(loop_want, loop_got, sizeof loop_want);
     CHECK(run_loop(serial, a, HEED_ATTENTION_LOOP_KEYS) == bytes); /* one thread rules it out */
-    check_loops(&a, serial);
+    check_loops(c, &a, serial);
     for (size_t threads = 2; threads <= 4; threads += 2) {
         heed_context *context = context_on(table, threads);
-        check_loops(&a, context);
+        check_loops(c, &a, context);
         heed_context_destroy(context);
     }
     check_loops_on_host(c, &a, table);

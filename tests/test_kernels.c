@@ -240,8 +240,9 @@ static void sweep_gemm_few_columns(void)
     for (size_t cols = 1; cols <= HEED_PANEL; cols++) {
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
             for (size_t j = 0; j < sizeof depths / sizeof *depths; j++, kind++)
-                check_gemm(&(struct gemm_case){rows[i], cols + kind / 3 % 3 * 2 * HEED_PANEL, depths[j], kind % 4,
-                                               kind % 5, 0, 0, kind & 1, kind / 2, 0, false});
+                if (!is_left_out(cols + i + j, 2))
+                    check_gemm(&(struct gemm_case){rows[i], cols + kind / 3 % 3 * 2 * HEED_PANEL, depths[j], kind % 4,
+                                                   kind % 5, 0, 0, kind & 1, kind / 2, 0, false});
         for (size_t k = 4096 / cols - 1; k <= 4096 / cols + 1; k++, kind++)
             check_gemm(&(struct gemm_case){17, cols, k, 0, 1, 0, 0, 1, kind, 0, false});
         for (size_t i = 0; i < (cols > 1 ? 4 : 1); i++, kind++) /* b is copied, but for one of more floats */
@@ -253,7 +254,7 @@ static void sweep_gemm_few_columns(void)
                                                kind % 4 * 9 + 2, 0, false});
         for (size_t k = 63; k <= 95; k += 8, kind++)
             check_gemm(&(struct gemm_case){27 + kind % 7, cols, k, 1024 - k, 1, 0, 0, 1, kind, 0, false});
-        for (unsigned i = 0; i < 24; i++, kind++) /* long ones, for a core that reads whole lines of them */
+        for (unsigned i = 0; i < step(24, 11); i++, kind++) /* long ones, for a core that reads whole lines of them */
             check_gemm(&(struct gemm_case){14 + kind % 31 * 2, cols, i % 4 ? 320 + kind % 19 : 512, kind % 4, 1, 0, 0,
                                            kind & 1, i, 0, false});
     }
@@ -347,8 +348,10 @@ static void sweep_gemm_afar(void)
     for (size_t n = 8; n <= 27; n++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++, kind++)
             for (size_t d = 0; d < sizeof depths / sizeof *depths; d++, kind++)
-                check_gemm(&(struct gemm_case){rows[i] + kind % 3, n, n > 16 ? depths[d] - 200 : depths[d], kind % 4,
-                                               kind % 5, 0, 0, kind & 1, kind % 8 + 8 + kind / 8 * 16, 0, false});
+                if (!is_left_out(n + i + d, 3))
+                    check_gemm(&(struct gemm_case){rows[i] + kind % 3, n, n > 16 ? depths[d] - 200 : depths[d],
+                                                   kind % 4, kind % 5, 0, 0, kind & 1, kind % 8 + 8 + kind / 8 * 16, 0,
+                                                   false});
 }
 
 /* Rows from memory by tiles that ask for those below, and claim their part of c where it is large: in place, packed by
@@ -363,8 +366,9 @@ static void sweep_gemm_rows_below(void)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t n = 0; n < sizeof cols / sizeof *cols; n++)
             for (size_t d = 0; d < sizeof depths / sizeof *depths; d++, turn++)
-                check_gemm(&(struct gemm_case){rows[i] + turn % 7, cols[n], depths[d], turn / 7 % 3 * 8, turn % 5, 0, 0,
-                                               turn & 1, turn % 8 + 8 + turn / 8 * 16, 0, turn / 7 % 2 > 0});
+                if (!is_left_out(i + n + d, 3))
+                    check_gemm(&(struct gemm_case){rows[i] + turn % 7, cols[n], depths[d], turn / 7 % 3 * 8, turn % 5,
+                                                   0, 0, turn & 1, turn % 8 + 8 + turn / 8 * 16, 0, turn / 7 % 2 > 0});
     for (unsigned kind = 0; kind < EPILOGUES; kind++)
         check_gemm(&(struct gemm_case){1030, 133 + kind, 97 + kind, 0, kind % 3, 0, 0, 0, claiming[kind], 0, false});
 }
@@ -1146,7 +1150,7 @@ static void sweep_attention_foreseen(void)
     for (size_t rows = 1; rows <= HEED_FORESEEN_TALLEST + 1; rows++)
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
             for (size_t j = 0; j < sizeof dims / sizeof *dims; j++)
-                for (size_t turn = 0; turn < step(12, 3); turn++, options += 37)
+                for (size_t turn = 0; turn < step(12, 2); turn++, options += 37)
                     check_attention(&(struct attention_case){rows, lengths[i], 5, dims[j], options & 4095, 0.0f});
 }
 
