@@ -103,7 +103,7 @@ static bool find(struct library *library, const char *path, char about[LIBRARY_A
 {
     struct blas *blas = library->state;
     const char *file;
-    void *handle = library_dlopen(path, blas->files, &file, about);
+    void *handle = library_dlopen(path, blas->files, 0, &file, about);
     if (!handle)
         return false;
     if (!look_up_products(blas, handle)) {

@@ -33,14 +33,10 @@ static bool look_up(void *handle)
 
 static bool find(struct library *library, const char *path, char about[LIBRARY_ABOUT])
 {
-    const char *(*version)(void);
-    if (!path)
+    const char *(*version)(void), *file;
+    void *handle = path ? library_dlopen(path, NULL, ITSELF, &file, about) : NULL;
+    if (!handle)
         return false;
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | ITSELF);
-    if (!handle) {
-        snprintf(about, LIBRARY_ABOUT, "%s", dlerror());
-        return false;
-    }
     if (!look_up(handle) || !LIBRARY_SYMBOL(handle, "heed_version", version)) {
         snprintf(about, LIBRARY_ABOUT, "%s: has not the interface of heed", path);
         return false;

@@ -54,8 +54,10 @@ struct library *library_at(size_t index);
 extern struct library library_heed, library_unfused, library_build, library_openblas, library_blis, library_mkl,
     library_onednn, library_xnnpack, library_torch, library_onnxruntime;
 
-/* Opens a shared library: path, or the first of the names. file is set to what was opened. */
-void *library_dlopen(const char *path, const char *const *names, const char **file, char about[LIBRARY_ABOUT]);
+/* Opens a shared library: path, or the first of the names, by dlopen with these flags, too. file is set to what was
+ * opened. */
+void *library_dlopen(const char *path, const char *const *names, int flags, const char **file,
+                     char about[LIBRARY_ABOUT]);
 
 /* The same of one that has an interface, which look_up tells and fills in. */
 bool library_load(const char *path, const char *const *names, bool (*look_up)(void *handle), const char *interface,

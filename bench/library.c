@@ -22,19 +22,20 @@ struct library *library_at(size_t index)
     return index < sizeof all / sizeof *all ? all[index] : NULL;
 }
 
-void *library_dlopen(const char *path, const char *const *names, const char **file, char about[LIBRARY_ABOUT])
+void *library_dlopen(const char *path, const char *const *names, int flags, const char **file,
+                     char about[LIBRARY_ABOUT])
 {
     void *handle = NULL;
     if (path) {
         *file = path;
-        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | flags);
         if (!handle)
             snprintf(about, LIBRARY_ABOUT, "%s", dlerror());
         return handle;
     }
     for (; !handle && *names; names++) {
         *file = *names;
-        handle = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+        handle = dlopen(*names, RTLD_NOW | RTLD_LOCAL | flags);
     }
     if (!handle)
         snprintf(about, LIBRARY_ABOUT, "not found");
@@ -44,7 +45,7 @@ void *library_dlopen(const char *path, const char *const *names, const char **fi
 bool library_load(const char *path, const char *const *names, bool (*look_up)(void *handle), const char *interface,
                   const char **file, char about[LIBRARY_ABOUT])
 {
-    void *handle = library_dlopen(path, names, file, about);
+    void *handle = library_dlopen(path, names, 0, file, about);
     if (!handle)
         return false;
     if (look_up(handle))
