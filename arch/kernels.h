@@ -288,6 +288,7 @@ struct heed_rotary_task {
  * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= VF_STEPS. reading: how
  *               rows of b are; ahead: how many floats from what is read of b is asked for in L1, in the order of
  *               memory where rows have no gaps; 0: it is not, but in L2; or HEED_ASK_FOR_NOTHING or HEED_ASK_AFAR
+ * gemm_tn       c = a' b, m x n, a is k x m
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded; asking: a hint
  * transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       one heed_softmax_task
@@ -320,6 +321,8 @@ struct heed_rotary_task {
     X(void, gemm_few,                                                                                                  \
       (size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc,     \
        enum heed_reading reading, size_t ahead))                                                                       \
+    X(void, gemm_tn,                                                                                                   \
+      (size_t m, size_t n, size_t k, const float *a, size_t lda, const struct heed_panels *b, float *c, size_t ldc))   \
     X(void, pack,                                                                                                      \
       (bool transposed, enum heed_pack_asking asking, size_t n, size_t k, const float *b, size_t ldb, float *dst))     \
     X(void, transpose, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))         \
@@ -365,6 +368,7 @@ struct heed_kernels {
     size_t few_cols;                /* columns of c that are multiplied across many rows of a, or 0 */
     size_t across_cols;             /* of these, as many as are by any number of them and of steps of k */
     size_t turned_rows;             /* rows of a product that is still worth it, in several groups of columns */
+    size_t tn_cols, tn_lanes;       /* columns of c up to which gemm_tn is worth it, or 0; floats of a vector */
     HEED_KERNELS(HEED_KERNEL_FIELD)
 };
 

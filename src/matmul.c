@@ -49,6 +49,9 @@ static const struct packing {
 /* Rows of a transposed a that a task turns at once. */
 #define MOST_ROWS_TRANSPOSED 768
 
+/* Times a transposed a that few columns read where it lies fits the second cache. */
+#define TN_PER_L2 2
+
 /* Of a, compared with the second cache, when blocks of b are as large as that. */
 #define A_BYTES_PER_L2 3.0
 
@@ -185,17 +188,43 @@ static enum heed_reading reading_of_rows(const struct heed_context *context, con
     return mm->transpose_a ? HEED_READ_EIGHTS : heed_reading_of(context, mm->m, mm->k);
 }
 
+/* Whether a transposed a is read where it lies: of one beyond L2 each step would be a run of memory of its own. */
+static bool reads_by_tn(const struct heed_context *context, const struct matmul *mm)
+{
+    return heed_goes_by_tn(mm) && heed_times(mm->m, mm->k) <= context->l2 / sizeof(float) / TN_PER_L2;
+}
+
+/* All columns of a task at once. */
+static void plan_tn(const struct heed_context *context, struct matmul *mm)
+{
+    mm->turned = HEED_AS_IT_IS;
+    mm->across = heed_not_across;
+    mm->strips = false;
+    mm->uncopied = true;
+    mm->packs = mm->transpose_b;
+    mm->cut = (struct heed_cut){.rows = mm->m, .cols = mm->n, .depth = mm->k, .sliver = heed_pad(mm->n)};
+    heed_cut(context, mm->m, mm->n, mm->k, HEED_LEAST_ROWS, &mm->cut);
+    mm->block = heed_pad(mm->cut.cols);
+    mm->block_rows = mm->cut.rows;
+    mm->packed_floats = mm->worker_floats = mm->packs ? heed_whole_lines(mm->block * mm->k) : 0;
+}
+
 /* Depends on sizes, the context, beta and where rows of c begin only. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
     mm->packing = heed_pack_asking(context, mm->n, mm->k);
     mm->turned = heed_turned_kind(mm);
+    mm->by_tn = reads_by_tn(context, mm);
     bool b_afar = mm->packing == HEED_PACK_ASKS_RUNS;
     bool a_afar = mm->n <= mm->kernels->few_cols && heed_are_rows_afar(context, mm->m, mm->k);
     mm->ahead = (mm->turned == HEED_FEW_ROWS ? b_afar : a_afar) ? HEED_ASK_AFAR : 0;
     mm->reading = reading_of_rows(context, mm);
     if (mm->ahead == 0)
         mm->ahead = heed_ask_across(context, mm->turned == HEED_FEW_ROWS ? mm->n : mm->m, mm->k);
+    if (mm->by_tn) {
+        plan_tn(context, mm);
+        return;
+    }
     if (mm->turned != HEED_AS_IT_IS) {
         heed_turned_plan(context, mm);
         return;
@@ -319,8 +348,11 @@ struct part {
 static void multiply(const struct part *part, size_t i, size_t rows, size_t j, size_t cols, const struct heed_panels *b)
 {
     const struct matmul *mm = part->mm;
-    mm->kernels->gemm(rows, cols, part->depth, part->a + i * part->lda, part->lda, b,
-                      mm->c + (part->i + i) * mm->ldc + part->j + j, mm->ldc, part->epilogue);
+    float *c = mm->c + (part->i + i) * mm->ldc + part->j + j;
+    if (mm->by_tn)
+        mm->kernels->gemm_tn(rows, cols, part->depth, part->a + i, part->lda, b, c, mm->ldc);
+    else
+        mm->kernels->gemm(rows, cols, part->depth, part->a + i * part->lda, part->lda, b, c, mm->ldc, part->epilogue);
 }
 
 /* Whether a transposed b is so narrow that it is turned without a panel's padding: it goes by no copy, then. Vectors
@@ -383,7 +415,10 @@ static void run_part(struct part *part, float *scratch)
         epilogue = mm->epilogue;
     epilogue.accumulate = part->p > 0;
     part->epilogue = &epilogue;
-    if (mm->transpose_a) {
+    if (mm->by_tn) {
+        part->a = mm->a + part->i;
+        part->lda = mm->lda;
+    } else if (mm->transpose_a) {
         float *rows = scratch + mm->packed_floats;
         mm->kernels->transpose(part->depth, part->rows, mm->a + part->p * mm->lda + part->i, mm->lda, rows,
                                part->depth);
@@ -454,21 +489,24 @@ static inline bool is_small(bool transposed_a, bool transposed_b, size_t m, size
 /* A small product, without a plan: what is still transposed is turned into room for ROOM_FLOATS. */
 static void multiply_small(struct matmul *mm, float *room)
 {
-    if (heed_turned_in_room(mm, room))
+    if (!mm->by_tn && heed_turned_in_room(mm, room))
         return;
     size_t m = mm->m, n = mm->n, k = mm->k, lda = mm->transpose_a ? k : mm->lda;
     const float *a = mm->transpose_a ? room : mm->a;
     float *panels = room + heed_small_rows(mm);
     struct heed_panels b = heed_panels_in_place(mm->b, mm->ldb);
     b.copy = panels;
-    if (mm->transpose_a)
+    if (mm->transpose_a && !mm->by_tn)
         mm->kernels->transpose(k, m, mm->a, mm->lda, room, k);
     b.near = true;
     b.reading = mm->reading;
     b.ahead = mm->ahead;
     if (mm->transpose_b)
         b = pack_columns(mm, n, k, mm->b, panels);
-    mm->kernels->gemm(m, n, k, a, lda, &b, mm->c, mm->ldc, &mm->epilogue);
+    if (mm->by_tn)
+        mm->kernels->gemm_tn(m, n, k, mm->a, mm->lda, &b, mm->c, mm->ldc);
+    else
+        mm->kernels->gemm(m, n, k, a, lda, &b, mm->c, mm->ldc, &mm->epilogue);
 }
 
 /* The stride of a matrix of one row may be any number, a step by which would leave all memory. */
@@ -573,6 +611,8 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     if ((mm.transpose_a || mm.transpose_b) && alpha != 0.0f &&
         is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
         heed_turn_vectors(&mm);
+        mm.turned = heed_turned_kind(&mm);
+        mm.by_tn = heed_goes_by_tn(&mm);
         if (heed_fits_small(&mm)) {
             multiply_small(&mm, room);
             return HEED_OK;

@@ -203,7 +203,6 @@ static void multiply_few_columns(const struct matmul *mm, size_t i, size_t rows,
 
 bool heed_turned_in_room(struct matmul *mm, float *room)
 {
-    mm->turned = heed_turned_kind(mm);
     if (mm->turned == HEED_AS_IT_IS)
         return false;
     bool few_rows = mm->turned == HEED_FEW_ROWS;

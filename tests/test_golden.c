@@ -54,6 +54,17 @@ static uint64_t golden_gemm_few(const struct heed_kernels *t)
     return hash_of(M * N, c);
 }
 
+/* The same product, of which b was turned before. */
+static uint64_t golden_gemm_tn(const struct heed_kernels *t)
+{
+    float *a = random_floats(K * M, -1.0f, 1.0f), *b = random_floats(N * K, -1.0f, 1.0f), *c = buffer(M * N, 0);
+    float *rows = buffer(K * N, 0);
+    t->transpose(N, K, b, K, rows, N);
+    const struct heed_panels panels = heed_panels_in_place(rows, N);
+    t->gemm_tn(M, N, K, a, M, &panels, c, N);
+    return hash_of(M * N, c);
+}
+
 static uint64_t golden_pack(const struct heed_kernels *t)
 {
     float *b = random_floats(K * N, -1.0f, 1.0f), *packed_b = buffer(80 * K, 0);
@@ -716,6 +727,7 @@ static const struct golden {
     GOLDEN(1, gemm, 0x32fa54697220b832, 0x4f466401d9723447),
     GOLDEN(90, gated_gemm, 0x79cc45ed0a6a98d2, 0x009fb415bea4102a),
     GOLDEN(125, gemm_few, 0x6200dbc5e79d0490, 0x8e1eacbbc3d769e5),
+    GOLDEN(125, gemm_tn, 0x6200dbc5e79d0490, 0x8e1eacbbc3d769e5),
     GOLDEN(2, pack, 0xd2c524d97f524dc2, 0xd2c524d97f524dc2),
     GOLDEN(3, transpose, 0xccc06591589ec459, 0xccc06591589ec459),
     GOLDEN(4, softmax, 0x8b5dfc91073c793a, 0x0c1d34874614b0de),

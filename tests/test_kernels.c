@@ -448,6 +448,43 @@ static void sweep_gemm_few(void)
             check_gemm_few(m, n, 300 + seed % 4 * 160 + m, seed / 4 % 3, seed % 2);
 }
 
+/* ---- few columns by a transposed a ---- */
+
+static void check_gemm_tn(size_t m, size_t n, size_t k, size_t gap, int packed, int at_end)
+{
+    size_t lda = m + gap, ldb = n + gap, ldc = n + gap, padded = (n + 15) / 16 * 16;
+    const float *a = arena_place(&t.a, span(k, m, lda), at_end);
+    const float *data = arena_place(&t.b, packed ? padded * k : span(k, n, ldb), at_end);
+    const struct heed_panels b = packed ? heed_panels_packed(data, k) : heed_panels_in_place(data, ldb);
+    size_t floats = span(m, n, ldc);
+    float *got = prepare(floats, at_end);
+    t.table->gemm_tn(m, n, k, a, lda, &b, got, ldc);
+    t.oracle->gemm_tn(m, n, k, a, lda, &b, t.want, ldc);
+    compare(floats, got, "few columns by a transposed a", m, n, k);
+}
+
+/* Of every height and width of a tile, by b in place and packed; and what the oracle gives is what it gives for a that
+ * was turned. */
+static void sweep_gemm_tn(void)
+{
+    size_t seed = 0;
+    for (size_t m = 1; m <= 19; m++)
+        for (size_t n = 1; n <= 67; n++)
+            for (size_t k = 1; k <= 25; k += step(3, 11), seed++)
+                check_gemm_tn(m, n, k, seed % 3, seed / 2 % 2, seed % 2);
+    for (size_t n = 1; n <= 20; n++, seed++) {
+        static float turned[40 * 30];
+        const float *a = arena_place(&t.a, 30 * 40, 1), *data = arena_place(&t.b, 30 * n, 1);
+        const struct heed_panels b = heed_panels_in_place(data, n);
+        const struct heed_epilogue store = {.kind = HEED_EPILOGUE_STORE};
+        float *got = prepare(40 * n, 1);
+        t.oracle->transpose(30, 40, a, 40, turned, 30);
+        t.table->gemm_tn(40, n, 30, a, 40, &b, got, n);
+        t.oracle->gemm(40, n, 30, turned, 30, &b, t.want, n, &store);
+        compare(40 * n, got, "few columns, and a turned a", 40, n, 30);
+    }
+}
+
 /* ---- pack and transpose ---- */
 
 static void check_pack(size_t n, size_t k, int transposed, size_t gap, int at_end)
@@ -1225,6 +1262,9 @@ static void test_table(const struct heed_kernels *table)
     end_sweep();
     begin("%s: few rows by a transposed b", table->name);
     sweep_gemm_few();
+    end_sweep();
+    begin("%s: few columns by a transposed a", table->name);
+    sweep_gemm_tn();
     end_sweep();
     begin("%s: pack and transpose", table->name);
     sweep_packing();
