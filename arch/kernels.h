@@ -256,7 +256,7 @@ struct heed_norm_task {
     size_t ldx;
     const float *residual; /* or NULL */
     size_t ld_residual;
-    float *sum; /* receives x + residual; or NULL; may be x or residual, or y */
+    float *sum; /* receives x + residual; may be x or residual; or NULL: y receives it at first */
     size_t ld_sum;
     const float *scale, *shift; /* or NULL */
     float eps;

@@ -10,10 +10,12 @@
  * Empty      A zero size succeeds and writes only what that size leaves to write; a pointer that
  *            describes no element may be NULL.
  * Aliasing   Inputs may overlap each other. An output may be an input only where the comment says
- *            so, and then at the same address with the same strides; any other overlap is
- *            HEED_ERR_OVERLAP. (Overlap is judged on the span from first to last element.)
+ *            so, and then at the same address with the same strides (where more than one row makes use
+ *            of them); any other overlap is HEED_ERR_OVERLAP. (Overlap is judged on the span from
+ *            first to last element.)
  * Errors     Where several arguments are wrong the status is that of one of them, unspecified which.
- *            Nothing is written then. An error never ends the process and never prints.
+ *            Nothing is written then. An error never ends the process and never prints. (libgomp does,
+ *            where the system refuses it a thread: see heed_context_create.)
  * Threads    A context is immutable after creation: any number of threads may use one at once.
  *            NULL for a context means: the default level, one thread, malloc. A context that is made
  *            with no options has all threads that heed_default_threads() allows.
@@ -61,7 +63,7 @@ typedef enum heed_status {
     HEED_ERR_OVERLAP = 6,           /* an output overlaps something it may not */
     HEED_ERR_ALIGNMENT = 7,         /* a pointer is not aligned to its element */
     HEED_ERR_SHAPE = 8,             /* sizes that do not fit each other */
-    HEED_ERR_INDEX = 9,             /* an id outside its table, or offsets that decrease */
+    HEED_ERR_INDEX = 9,             /* an id outside its table, or offsets that decrease or do not begin at 0 */
     HEED_ERR_STRUCT = 10,           /* struct_size is wrong, or an unknown field is set */
     HEED_ERR_FORMAT = 11,           /* not packed weights, or of a newer version */
     HEED_ERR_WORKSPACE = 12,        /* too few bytes in the caller's memory: a workspace, packed weights, a cache */
@@ -145,13 +147,14 @@ typedef struct heed_context heed_context;
  * its own at the first operator that is large enough to share. libgomp's threads do not survive a fork: in a child of a
  * process in which this library has used them it runs serially. Where only something else has used OpenMP before the
  * fork this library cannot know, and libgomp may wait for ever: such a child takes HEED_EXECUTOR_SERIAL or
- * HEED_EXECUTOR_HOST. */
+ * HEED_EXECUTOR_HOST. Where the system refuses it a thread libgomp prints so and ends the process; HEED_EXECUTOR_HOST
+ * has threads that the caller has seen to. */
 HEED_API heed_status heed_context_create(heed_context **context, const heed_context_options *options);
 
 /* Frees a context, which no call may be using; NULL is allowed. */
 HEED_API void heed_context_destroy(heed_context *context);
 
-/* Of a context, or of what NULL stands for. */
+/* Of a context, or of what NULL stands for; a forked child that runs serially has its parent's number of threads. */
 HEED_API const char *heed_context_level(const heed_context *context); /* name of the level, "" if none */
 HEED_API size_t heed_context_threads(const heed_context *context);    /* 1 where only the caller's works */
 
@@ -461,7 +464,8 @@ HEED_API heed_status heed_sinusoidal_positions(const heed_context *context, size
 /* Rows of heads, for each sequence of a batch: element (b, h, i, d) is
  * data[b * batch_stride + h * head_stride + i * row_stride + d]. Interleaved [tokens][heads *
  * head_dim] has head_stride = head_dim; head-major [heads][tokens][head_dim] has row_stride =
- * head_dim. Strides of inputs may be 0 (broadcast); those of outputs may not make elements meet. */
+ * head_dim. Strides of inputs may be 0 (broadcast); those of outputs may not make elements meet: taken by
+ * size, each steps over all that the smaller ones reach (else HEED_ERR_STRIDE). */
 typedef struct heed_heads {
     const float *data;
     size_t batch_stride, head_stride, row_stride;
@@ -573,9 +577,9 @@ typedef struct heed_ffn_weights {
 
 /* With gated weights in up: y = (activation(x gate + gate_bias) * (x up + up_bias)) down + down_bias.
  * y = activation(x up + up_bias) down + down_bias, + residual if not NULL. x is [m][d_in], residual and y are
- * [m][d_out]; y may be x or residual. HEED_ERR_VALUE if down is gated, or if there is a gate_bias and up is not. Bits,
- * bounds and what NaN and infinity give as two heed_linear calls. Workspace: m * d_ff floats, rounded up to 64 bytes,
- * and 64 more. */
+ * [m][d_out]; y may be residual, or x if d_in = d_out. HEED_ERR_VALUE if down is gated, or if there is a gate_bias and
+ * up is not. Bits, bounds and what NaN and infinity give as two heed_linear calls. Workspace: m * d_ff floats, rounded
+ * up to 64 bytes, and 64 more. */
 HEED_API heed_status heed_ffn(const heed_context *context, const heed_ffn_weights *weights, size_t m, const float *x,
                               size_t ldx, const float *residual, size_t ld_residual, float *y, size_t ldy,
                               const heed_workspace *workspace);
@@ -676,8 +680,9 @@ typedef struct heed_attention_args {
  * number of keys on are set to 0. The canonical order (blocks of 256 keys, base-2 weights) and the bounds of all
  * outputs and of the workspace are in doc/design.md: it holds packed keys and values of a head for each thread or of
  * all heads, and for each thread some rows of a key block; nothing is as large as seq_q by seq_kv. With a cache the
- * query answers for all lengths that its sequences may come to have, up to seq_kv and its capacity, so that one
- * workspace serves until it is full. A call is content with what its own lengths need. */
+ * query answers for all lengths that its sequences may come to have, up to seq_kv and its capacity, whatever they hold
+ * and whichever pages are there at the moment, so that one workspace serves until it is full. A call is content with
+ * what its own lengths need. */
 HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
                                     const heed_workspace *workspace);
 HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,
@@ -802,7 +807,7 @@ typedef struct heed_mha_args {
     float scale_value;
     const float *residual; /* [tokens][d_out], added last, or NULL */
     size_t ld_residual;
-    float *y; /* [tokens][d_out]; may be x or residual */
+    float *y; /* [tokens][d_out]; may be residual, or x if that has d_out columns */
     size_t ldy;
     heed_heads_out map;
     size_t window_left, window_right; /* these as in heed_attention_args */

@@ -148,9 +148,15 @@ static heed_status check_shape(const struct attention *a)
     return HEED_OK;
 }
 
+/* Whether what the cache holds at the moment is of no account. */
+static bool is_for_any_keys(const struct attention *a)
+{
+    return a->args.cache && a->lasting;
+}
+
 static heed_status check_lengths(const struct attention *a)
 {
-    if (!a->args.kv_lengths)
+    if (!a->args.kv_lengths || is_for_any_keys(a))
         return HEED_OK;
     heed_status status = heed_array_check(a->args.kv_lengths, sizeof *a->args.kv_lengths, a->args.batch);
     if (status != HEED_OK)
@@ -176,7 +182,7 @@ static heed_status check_cache(const struct attention *a)
     for (size_t b = 0; b < args->batch; b++) {
         if (cached_sequence(a, b) >= cache->batch)
             return HEED_ERR_INDEX;
-        if (whole_keys(a, b) > args->seq_kv)
+        if (!is_for_any_keys(a) && whole_keys(a, b) > args->seq_kv)
             return HEED_ERR_SHAPE;
     }
     return HEED_OK;
@@ -193,7 +199,9 @@ static heed_status check_keys(struct attention *a)
 static heed_status check_pages(const struct attention *a)
 {
     heed_status status = HEED_OK;
-    for (size_t b = 0; a->args.cache && status == HEED_OK && b < a->args.batch; b++)
+    if (!a->args.cache || is_for_any_keys(a))
+        return HEED_OK;
+    for (size_t b = 0; status == HEED_OK && b < a->args.batch; b++)
         status =
             heed_kv_cache_check_pages(a->args.cache, cached_sequence(a, b), first_in_reach(a, b), keys_in_reach(a, b));
     return status;
@@ -258,7 +266,7 @@ static size_t most_keys(const struct attention *a)
 
 static size_t find_longest_keys(const struct attention *a)
 {
-    if (a->args.cache && a->lasting)
+    if (is_for_any_keys(a))
         return most_keys(a);
     if (reach_is_uniform(a))
         return a->args.batch ? keys_in_reach(a, 0) : 0;
@@ -697,7 +705,8 @@ static size_t row_start(const heed_heads *heads, const struct heed_sequences *s,
     return heed_head_start(heads, s, b, h) + row * heads->row_stride;
 }
 
-static const struct heed_sequences padded_rows = {0, 0, NULL};
+/* Maps and log-sum-exp go by batch_stride whatever offsets queries have. */
+static const struct heed_sequences not_ragged = {0, 0, NULL};
 
 static void set_outputs(struct heed_attention_task *task, const struct attention *a, size_t b, size_t h, size_t row)
 {
@@ -711,10 +720,10 @@ static void set_outputs(struct heed_attention_task *task, const struct attention
         task->out = args->out.data + row_start(&out, &a->queries, b, h, row, &task->out_row, &task->out_head);
     task->map_cols = args->seq_kv;
     if (args->map.data)
-        task->map = args->map.data + row_start(&map, &padded_rows, b, h, row, &task->map_row, &task->map_head);
+        task->map = args->map.data + row_start(&map, &not_ragged, b, h, row, &task->map_row, &task->map_head);
     if (args->log_sum_exp.data)
         task->log_sum =
-            args->log_sum_exp.data + row_start(&sum, &padded_rows, b, h, row, &task->log_sum_row, &task->log_sum_head);
+            args->log_sum_exp.data + row_start(&sum, &not_ragged, b, h, row, &task->log_sum_row, &task->log_sum_head);
 }
 
 /* What task (unit of heads, tile) of all tiles is about: rows from `row` on of one head of one sequence, or the heads

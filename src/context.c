@@ -63,14 +63,15 @@ heed_status heed_context_create_on(heed_context **context, const heed_context_op
     if (!made)
         return HEED_ERR_MEMORY;
     bool serial = read.executor == HEED_EXECUTOR_SERIAL || (read.executor == HEED_EXECUTOR_OPENMP && !HAVE_OPENMP);
-    size_t threads = read.threads ? read.threads : heed_default_threads();
     *made = (heed_context){
         .kernels = kernels,
         .l2 = heed_l2_bytes(),
         .in_order = heed_in_order_bytes(),
         .wide_core = heed_core_is_wide(),
         .executor = read.executor,
-        .threads = serial ? 1 : threads,
+        .threads = serial         ? 1
+                   : read.threads ? read.threads
+                                  : heed_default_threads(),
         .host = read.host,
         .allocator = allocator,
     };

@@ -135,9 +135,10 @@ static const struct choice *choose_by_name(const char *name)
 
 static const struct choice *choose_best(void)
 {
+    struct heed_cpu cpu = heed_cpu_detect();
     size_t best = 0;
     for (size_t i = 1; i < N_LEVELS; i++)
-        if (!levels[i].oracle && !heed_level_at(i).reason)
+        if (!levels[i].oracle && !heed_level_on(i, &cpu).reason)
             best = i;
     return &choices[best];
 }

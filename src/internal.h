@@ -541,8 +541,9 @@ static inline size_t heed_kv_append_target(const struct heed_kv_append *append, 
     return append->sequences ? append->sequences[b] : b;
 }
 
-/* Everything but the operands' memory; rows have passed heed_sequences_check. */
-heed_status heed_kv_append_check(const struct heed_kv_append *append);
+/* Everything but the operands' memory; rows have passed heed_sequences_check. Lasting: whatever the cache holds and
+ * which of its pages are there at the moment. */
+heed_status heed_kv_append_check(const struct heed_kv_append *append, bool lasting);
 
 /* Appends what has been checked; rows is their number. */
 void heed_kv_append_run(const struct heed_context *context, const struct heed_kv_append *append, size_t rows,
@@ -556,7 +557,7 @@ void heed_put_keys(const struct heed_kernels *kernels, size_t dim, size_t first,
 /* ---- attention (attention.c, mha.c) ---- */
 
 /* heed_attention_workspace, and its checks, for when these keys will have been appended, if not NULL. The need grows
- * with the keys: what lasts is that of as many as the cache may come to have. */
+ * with the keys: what lasts is that of as many as the cache may come to have, whatever it holds at the moment. */
 heed_status heed_attention_workspace_after(const heed_context *context, const heed_attention_args *args,
                                            const struct heed_sequences *coming, bool lasting, size_t *bytes);
 

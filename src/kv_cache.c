@@ -160,7 +160,7 @@ static bool any_target_twice(const struct heed_kv_append *append)
 
 static bool appends_nothing(const struct heed_sequences *rows)
 {
-    return rows->offsets ? rows->offsets[rows->batch] == rows->offsets[0] : rows->length == 0;
+    return rows->batch == 0 || (rows->offsets ? rows->offsets[rows->batch] == rows->offsets[0] : rows->length == 0);
 }
 
 static heed_status check_targets(const struct heed_kv_append *append)
@@ -179,10 +179,12 @@ static heed_status check_targets(const struct heed_kv_append *append)
     return batch > most || any_target_twice(append) ? HEED_ERR_OVERLAP : HEED_OK;
 }
 
-heed_status heed_kv_append_check(const struct heed_kv_append *append)
+heed_status heed_kv_append_check(const struct heed_kv_append *append, bool lasting)
 {
     const heed_kv_cache *cache = append->cache;
     heed_status status = check_targets(append);
+    if (lasting)
+        return status;
     for (size_t b = 0; status == HEED_OK && b < append->rows.batch; b++) {
         size_t sequence = heed_kv_append_target(append, b), first = cache->length[sequence];
         size_t n = heed_sequence_length(&append->rows, b);
@@ -254,7 +256,7 @@ static heed_status check_operands(const struct heed_kv_append *append, size_t ro
     heed_operands_begin(&operands, HEED_OK);
     heed_read_optional(&operands, append->sequences, sizeof(size_t), 1, append->rows.batch, append->rows.batch, 0);
     heed_read_offsets(&operands, &append->rows);
-    if (rows > 0) {
+    if (!appends_nothing(&append->rows)) {
         heed_read_heads(&operands, k, &append->rows, rows, cache->n_kv_heads, cache->head_dim);
         heed_read_heads(&operands, v, &append->rows, rows, cache->n_kv_heads, cache->value_dim);
     }
@@ -275,12 +277,12 @@ heed_status heed_kv_cache_append_batch(const heed_context *context, heed_kv_cach
     if (status == HEED_OK)
         status = heed_sequences_check(&append.rows, true, &rows);
     if (status == HEED_OK)
-        status = heed_kv_append_check(&append);
-    if (status == HEED_OK && rows > 0 && (!k || !v))
+        status = heed_kv_append_check(&append, false);
+    if (status == HEED_OK && !appends_nothing(&append.rows) && (!k || !v))
         status = HEED_ERR_NULL;
     if (status == HEED_OK)
         status = check_operands(&append, rows, k, v);
-    if (status == HEED_OK && rows > 0)
+    if (status == HEED_OK && !appends_nothing(&append.rows))
         heed_kv_append_run(context, &append, rows, k, v);
     return status;
 }

@@ -75,7 +75,7 @@ static void run_norm(const struct heed_context *context, struct norm *n)
 {
     struct heed_norm_task *t = &n->task;
     size_t rows = t->rows, cols = t->cols;
-    bool in_place = t->x == t->y || t->sum == t->y || (t->residual && !t->sum);
+    bool in_place = t->x == t->y || (t->residual && !t->sum);
     t->write_ahead = heed_write_far(context, rows, cols, in_place);
     t->in_order = heed_rows_in_order(context, rows, cols);
     t->wide_core = context->wide_core;

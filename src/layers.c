@@ -109,6 +109,8 @@ static heed_status check_caches(const struct stack *s, size_t index, const struc
             return status;
         if (!cache != !other.self.cache || !memory_cache != !other.cross.memory_cache)
             return HEED_ERR_NULL;
+        if (!cache && !memory_cache)
+            return HEED_OK; /* nor have those between, which were compared with the first one */
         if (cache && (cache == other.self.cache || cache == other.cross.memory_cache))
             return HEED_ERR_OVERLAP;
         if (memory_cache && (memory_cache == other.self.cache || memory_cache == other.cross.memory_cache))

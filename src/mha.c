@@ -62,7 +62,7 @@ static struct heed_kv_append new_keys(const heed_mha_args *args)
 }
 
 static heed_status describe(struct mha *m, const heed_context *context, struct heed_context *fallback,
-                            const heed_mha_weights *weights, const heed_mha_args *args)
+                            const heed_mha_weights *weights, const heed_mha_args *args, bool lasting)
 {
     const heed_mha_weights no_weights = HEED_MHA_WEIGHTS_INIT;
     const heed_mha_args no_args = HEED_MHA_ARGS_INIT;
@@ -94,7 +94,7 @@ static heed_status describe(struct mha *m, const heed_context *context, struct h
     if (status == HEED_OK && (!starts_at_zero(&m->queries) || !starts_at_zero(&m->keys.rows)))
         status = HEED_ERR_INDEX;
     if (status == HEED_OK && m->keys.cache)
-        status = heed_kv_append_check(&m->keys);
+        status = heed_kv_append_check(&m->keys, lasting);
     return status;
 }
 
@@ -195,7 +195,7 @@ static heed_status plan(struct mha *m, const heed_context *context, struct heed_
                         size_t *attention_bytes)
 {
     *parts = *attention_bytes = 0;
-    heed_status status = describe(m, context, fallback, weights, args);
+    heed_status status = describe(m, context, fallback, weights, args, lasting);
     return status == HEED_OK ? scratch_parts(m, lasting, parts, attention_bytes) : status;
 }
 
@@ -257,7 +257,7 @@ void heed_mha_read(struct heed_operands *operands, const heed_context *context, 
 {
     struct heed_context fallback;
     struct mha m;
-    heed_fail(operands, describe(&m, context, &fallback, weights, args));
+    heed_fail(operands, describe(&m, context, &fallback, weights, args, false));
     if (operands->status == HEED_OK)
         read_shared(operands, &m);
 }

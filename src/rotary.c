@@ -208,10 +208,14 @@ static heed_status check_rows(const heed_rotary_args *a, size_t tokens)
     return heed_plus(a->first, a->seq) <= a->tables.positions ? HEED_OK : HEED_ERR_INDEX;
 }
 
-static bool is_in_place(const heed_heads *src, const heed_heads_out *dst)
+/* A stride of one element or none may be any number. */
+static bool is_in_place(const heed_rotary_args *a)
 {
-    return src->data == dst->data && src->batch_stride == dst->batch_stride && src->head_stride == dst->head_stride &&
-           src->row_stride == dst->row_stride;
+    const heed_heads *src = &a->src;
+    const heed_heads_out *dst = &a->dst;
+    return src->data == dst->data && (a->batch <= 1 || src->batch_stride == dst->batch_stride) &&
+           (a->n_heads <= 1 || src->head_stride == dst->head_stride) &&
+           (a->seq <= 1 || src->row_stride == dst->row_stride);
 }
 
 heed_status heed_rotary(const heed_context *context, const heed_rotary_args *args)
@@ -239,7 +243,7 @@ heed_status heed_rotary(const heed_context *context, const heed_rotary_args *arg
         {a->batch, a->n_heads, a->seq}, {a->src.batch_stride, a->src.head_stride, a->src.row_stride}, a->head_dim};
     const struct heed_dims dst = {
         {a->batch, a->n_heads, a->seq}, {a->dst.batch_stride, a->dst.head_stride, a->dst.row_stride}, a->head_dim};
-    if (!is_in_place(&a->src, &a->dst))
+    if (!is_in_place(a))
         heed_read_tensor(&operands, a->src.data, sizeof(float), &src);
     heed_write_tensor(&operands, a->dst.data, sizeof(float), &dst);
     status = heed_operands_check(&operands, NULL, 0);

@@ -506,7 +506,8 @@ static void test_row_operator(const char *name, row_operator *run)
     WRONG(HEED_ERR_OVERLAP, p.dst = p.src + 3 * 10 + 8);
     GOOD(p.dst = p.src + 3 * 10 + 9);
     GOOD((p.dst = p.src, p.ld_dst = p.ld_src));
-    WRONG(HEED_ERR_OVERLAP, (p.dst = p.src, p.rows = 1));
+    GOOD((p.dst = p.src, p.rows = 1));
+    WRONG(HEED_ERR_OVERLAP, (p.dst = p.src + 1, p.rows = 1));
 #define HUGE_SIZE(size)                                                                                                \
     WRONG(HEED_ERR_OVERFLOW, p.rows = size);                                                                           \
     WRONG(HEED_ERR_OVERFLOW, (p.cols = p.ld_src = p.ld_dst = size));                                                   \

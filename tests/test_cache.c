@@ -580,7 +580,8 @@ static heed_workspace room(size_t bytes)
     return (heed_workspace){guarded(bytes / sizeof(float), 1), bytes};
 }
 
-/* What the query says of an empty cache serves it until it is full, and calls are content with less before. */
+/* What the query says of an empty cache, which has no pages yet, serves it until it is full, and calls are content with
+ * less before. */
 static void check_lasting_attention(heed_attention_loop loop, float *map)
 {
     heed_kv_cache *cache = make_filled_pages(48);
@@ -596,6 +597,9 @@ static void check_lasting_attention(heed_attention_loop loop, float *map)
     shorter.seq_kv = GROWTH;
     CHECK(heed_attention_workspace(context, &a, &bytes) == HEED_OK);
     CHECK(heed_attention_workspace(context, &shorter, &less) == HEED_OK && less < bytes);
+    a.cache = make_cache(48, 1);
+    CHECK(heed_attention_workspace(context, &a, &now) == HEED_OK && now == bytes);
+    a.cache = cache;
     const heed_workspace lasting = room(bytes), small = room(less);
     for (size_t held = 0; held < MOST_KEYS; held += GROWTH) {
         append(cache, 0, 0, held, GROWTH);
@@ -603,6 +607,7 @@ static void check_lasting_attention(heed_attention_loop loop, float *map)
         CHECK(heed_attention(context, &a, &small) == (held == 0 ? HEED_OK : HEED_ERR_WORKSPACE) || held == GROWTH);
         CHECK(heed_attention_workspace(context, &a, &now) == HEED_OK && now == bytes);
     }
+    CHECK(heed_attention_workspace(context, &shorter, &now) == HEED_OK && now == less);
     a.seq_kv = SIZE_MAX / 4; /* no cache has more than its capacity */
     a.map.data = NULL;
     CHECK(heed_attention_workspace(context, &a, &now) == HEED_OK && now <= bytes);
@@ -616,7 +621,7 @@ static void check_lasting_layers(void)
     heed_kv_cache *caches[] = {make_filled_pages(0), make_filled_pages(48), make_filled_pages(16)};
     heed_mha_args m = common_mha(&shapings[0]);
     heed_encoder_args e = HEED_ENCODER_ARGS_INIT;
-    size_t bytes = 0, stack_bytes = 0, stack_less = 0;
+    size_t bytes = 0, now = 0, stack_bytes = 0, stack_less = 0;
     make_stack(w, f, stack);
     stack[0].cache = caches[0];
     stack[1].cache = caches[1];
@@ -629,6 +634,9 @@ static void check_lasting_layers(void)
     CHECK(heed_encoder_workspace(context, LAYERS, stack, &e, &stack_less) == HEED_OK);
     e.seq_kv = MOST_KEYS;
     CHECK(heed_mha_workspace(context, &w[0], &m, &bytes) == HEED_OK);
+    m.cache = make_cache(16, 1);
+    CHECK(heed_mha_workspace(context, &w[0], &m, &now) == HEED_OK && now == bytes);
+    m.cache = caches[2];
     CHECK(heed_encoder_workspace(context, LAYERS, stack, &e, &stack_bytes) == HEED_OK);
     const heed_workspace lasting = room(bytes), stack_lasting = room(stack_bytes), stack_small = room(stack_less);
     for (size_t held = 0; held < MOST_KEYS; held += GROWTH) {
@@ -637,6 +645,9 @@ static void check_lasting_layers(void)
         CHECK(heed_mha(context, &w[0], &m, &lasting) == HEED_OK);
         CHECK(heed_encoder(context, LAYERS, stack, &e, held == 0 ? &stack_small : &stack_lasting) == HEED_OK);
     }
+    m.seq_kv = GROWTH; /* fewer than it holds */
+    CHECK(heed_mha_workspace(context, &w[0], &m, &now) == HEED_OK && now <= bytes);
+    CHECK(heed_mha(context, &w[0], &m, &lasting) == HEED_ERR_SHAPE);
 }
 
 static void test_lasting(const struct heed_kernels *table)
@@ -875,7 +886,8 @@ static void test_batch_calls(void)
     const int32_t page = 3;
     const size_t order[] = {2, 0, 1}, twice[] = {2, 0, 2}, outside[] = {0, SEQUENCES, 1};
     size_t offsets[] = {0, 1, 1, 3};
-    const size_t falling[] = {0, 2, 1, 3}, none[] = {0, 0, 0, 0}, many[] = {0, 1, 2, 2 + MOST_KEYS + 1};
+    const size_t falling[] = {0, 2, 1, 3}, none[] = {0, 0, 0, 0}, later[] = {5, 5, 5, 5},
+                 many[] = {0, 1, 2, 2 + MOST_KEYS + 1};
     heed_heads k = head_major(keys[0], MOST_KEYS, DIM), v = head_major(values[0], MOST_KEYS, VALUES), bad = k;
     begin("appending to several sequences refuses");
     heed_kv_cache *plain = make_cache(0, 0), *paged = make_cache(PAGE, 15);
@@ -885,6 +897,7 @@ static void test_batch_calls(void)
     expect_append(HEED_OK, plain, 3, order, 0, NULL, NULL, NULL, "nothing to append");
     expect_append(HEED_OK, plain, 3, twice, 0, NULL, NULL, NULL, "nothing to append to a sequence twice");
     expect_append(HEED_OK, plain, 3, twice, 2, none, NULL, NULL, "nothing by offsets");
+    expect_append(HEED_OK, plain, 3, twice, 2, later, NULL, NULL, "nothing by offsets beyond other rows");
     expect_append(HEED_OK, plain, 0, NULL, 5, NULL, NULL, NULL, "no sequence");
     expect_append(HEED_ERR_INDEX, plain, 3, outside, 2, offsets, &k, &v, "a sequence outside");
     expect_append(HEED_ERR_INDEX, plain, SEQUENCES + 1, NULL, 1, NULL, &k, &v, "more sequences than there are");

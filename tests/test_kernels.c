@@ -474,8 +474,8 @@ static void sweep_gemm_tn(void)
                 check_gemm_tn(m, n, k, seed % 3, seed / 2 % 2, seed % 2);
     for (size_t n = 1; n <= 20; n++, seed++) {
         static float turned[40 * 30];
-        const float *a = arena_place(&t.a, 30 * 40, 1), *data = arena_place(&t.b, 30 * n, 1);
-        const struct heed_panels b = heed_panels_in_place(data, n);
+        const float *a = arena_place(&t.a, 30 * 40, 1), *data = arena_place(&t.b, 30 * ((n + 15) / 16 * 16), 1);
+        const struct heed_panels b = heed_panels_packed(data, 30);
         const struct heed_epilogue store = {.kind = HEED_EPILOGUE_STORE};
         float *got = prepare(40 * n, 1);
         t.oracle->transpose(30, 40, a, 40, turned, 30);
