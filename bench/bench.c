@@ -21,7 +21,7 @@
 
 /* More than CPUs have, and less than OpenMP runtimes crash at. */
 #define THREADS_MAX 4096
-#define RANDOM_MAX 1000000
+#define RANDOM_MAX 100000
 #define RANDOM_WORST 5
 
 static const char help[] = "usage: heed-bench SUITE [OPTION]...\n"
@@ -49,7 +49,7 @@ static const char help[] = "usage: heed-bench SUITE [OPTION]...\n"
                            "             heads, heads of keys (of llama), d_ff\n"
                            "\n"
                            "  --shape SHAPE    instead of the suite's own shapes; may be repeated\n"
-                           "  --random N       N random shapes instead\n"
+                           "  --random N       N random shapes instead, fewer where one comes twice\n"
                            "  --seed S         of the random shapes (default 1)\n"
                            "  --threads LIST   default: 1 and as many as there are CPUs\n"
                            "  --in-turn        the tasks of all threads one after the other: when the last\n"
@@ -72,12 +72,14 @@ static const char help[] = "usage: heed-bench SUITE [OPTION]...\n"
                            "  --worst N        lists heed's N worst shapes against the limit and the best of\n"
                            "                   the others (default 0, with --random 5)\n"
                            "  --csv FILE       suite,shape,isa,threads,impl,seconds,rate,unit,limit,percent;\n"
-                           "                   - is standard output, and the table goes to standard error\n"
+                           "                   FILE appears when it is complete. - is standard output, where\n"
+                           "                   rows come one by one, and the table goes to standard error\n"
                            "  --help, --version\n"
                            "\n"
                            "Without --library others are found as the dynamic linker finds them, so\n"
                            "LD_LIBRARY_PATH counts. Where one does not know the CPU, tell it, as in\n"
-                           "OPENBLAS_CORETYPE=SkylakeX.\n"
+                           "OPENBLAS_CORETYPE=SkylakeX. HEED_BENCH_PEERS names the folder of serve.py, by\n"
+                           "which --python's libraries run, where it is not that of the source tree.\n"
                            "example: heed-bench linear --shape 128x768x768+gelu-erf --csv linear.csv\n";
 
 /* What the command line says; the arrays are the process's. */
@@ -135,8 +137,12 @@ static bool parse_list(struct options *o, const char *option, char *list,
 
 /* ---- options -------------------------------------------------------------------------------- */
 
+/* What is named twice may be written in two ways, and random shapes may come twice. */
 static bool append_shape(struct options *o, struct shape shape)
 {
+    for (size_t i = 0; i < o->n_shapes; i++)
+        if (shape_same(&o->shapes[i], &shape))
+            return true;
     struct shape *shapes = memory_grow(o->shapes, &o->shape_capacity, o->n_shapes + 1, sizeof *shapes);
     if (!shapes)
         return false;
@@ -314,7 +320,7 @@ static bool set_random(struct options *o, const char *text)
 {
     unsigned long long count;
     if (!parse_count(text, text + strlen(text), RANDOM_MAX, &count) || count == 0)
-        return bad("--random", text, "expected a number from 1 to 1000000");
+        return bad("--random", text, "expected a number from 1 to 100000");
     o->random = (size_t)count;
     return true;
 }
@@ -323,7 +329,7 @@ static bool set_worst(struct options *o, const char *text)
 {
     unsigned long long count;
     if (!parse_count(text, text + strlen(text), RANDOM_MAX, &count))
-        return bad("--worst", text, "expected a number from 0 to 1000000");
+        return bad("--worst", text, "expected a number from 0 to 100000");
     o->worst = (size_t)count;
     o->worst_said = true;
     return true;

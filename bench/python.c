@@ -36,7 +36,7 @@ static bool ask(const struct library *library, const char *request, char answer[
 static const char *peers_directory(void)
 {
     const char *directory = getenv("HEED_BENCH_PEERS");
-    return directory ? directory : BENCH_PEERS;
+    return directory && *directory ? directory : BENCH_PEERS;
 }
 
 /* Starts the interpreter at path. */

@@ -103,6 +103,14 @@ void shape_print(enum suite_kind kind, const struct shape *s, char text[SHAPE_TE
         snprintf(text, SHAPE_TEXT, "%zux%zux%zu%s%s", s->m, s->n, s->k, s->epilogue ? "+" : "", epilogues[s->epilogue]);
 }
 
+bool shape_same(const struct shape *a, const struct shape *b)
+{
+    return a->m == b->m && a->n == b->n && a->k == b->k && a->batch == b->batch && a->heads == b->heads &&
+           a->kv_heads == b->kv_heads && a->transposed_a == b->transposed_a && a->transposed_b == b->transposed_b &&
+           a->epilogue == b->epilogue && a->function == b->function && a->layer == b->layer && a->causal == b->causal &&
+           a->window == b->window && a->alibi == b->alibi && a->tensor == b->tensor;
+}
+
 /* The count at *text, which it moves past the count and `after`, a NUL being left. */
 static bool take_count(const char **text, char after, size_t *count)
 {

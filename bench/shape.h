@@ -81,6 +81,9 @@ struct shape {
 
 void shape_print(enum suite_kind kind, const struct shape *shape, char text[SHAPE_TEXT]);
 
+/* Whether they are the same shape of a suite. */
+bool shape_same(const struct shape *a, const struct shape *b);
+
 /* false if the text is no shape of the suite, or one that it does not take. */
 bool shape_parse(enum suite_kind kind, const char *text, struct shape *shape);
 

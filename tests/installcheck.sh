@@ -4,6 +4,10 @@
 #
 # usage: installcheck.sh README LIBDIR [DESTDIR]; reads CC and CFLAGS
 set -eu
+if [ $# -lt 2 ] || [ $# -gt 3 ]; then
+    echo 'usage: installcheck.sh README LIBDIR [DESTDIR]' >&2
+    exit 2
+fi
 readme=$1
 libdir=${3-}$2
 if ! command -v pkg-config >/dev/null 2>&1; then
@@ -39,19 +43,27 @@ build() {
     shift
     # shellcheck disable=SC2086 # lists of flags
     ${CC:-cc} ${CFLAGS-} -o "$work/$name" "$work/program.c" "$@"
-    LD_LIBRARY_PATH=$libdir "$work/$name" >"$work/$name.out"
+    LD_LIBRARY_PATH=$libdir DYLD_LIBRARY_PATH=$libdir "$work/$name" >"$work/$name.out"
     if ! cmp -s "$work/promised" "$work/$name.out"; then
         echo "installcheck: the $name program prints: $(cat "$work/$name.out")" >&2
         echo "installcheck: README promises: $(cat "$work/promised")" >&2
         exit 1
     fi
     echo "installcheck: the $name program prints: $(head -n 1 "$work/$name.out")"
+    tested=yes
 }
 
-# shellcheck disable=SC2046 # lists of flags
-[ ! -e "$libdir/libheed.so" ] || build shared $(pkg-config --cflags --libs heed)
+tested=no
+if [ -e "$libdir/libheed.so" ] || [ -e "$libdir/libheed.dylib" ]; then
+    # shellcheck disable=SC2046 # lists of flags
+    build shared $(pkg-config --cflags --libs heed)
+fi
 if [ -e "$libdir/libheed.a" ]; then
     static=$(pkg-config --static --cflags --libs heed | sed "s|-lheed|$libdir/libheed.a|")
     # shellcheck disable=SC2086
     build static $static
+fi
+if [ $tested = no ]; then
+    echo "installcheck: $libdir has no libheed.so, libheed.dylib or libheed.a" >&2
+    exit 1
 fi

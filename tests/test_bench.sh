@@ -103,7 +103,7 @@ done
 run linear 3x5x7 --threads 1 --impl heed --isa all
 expect "--impl leaves out the others" only_impl heed
 run gemv 1x48x32 --threads 1
-run matmul 8x8x8 --shape 8x8x8 --threads 1,1 --isa scalar,scalar --impl heed
+run matmul 8x8x8 --shape 8x8x8 --shape 8x08x8 --threads 1,1 --isa scalar,scalar --impl heed
 expect "what is named twice is measured once" test "$(wc -l <"$csv")" -eq 2
 for function in softmax log-softmax layernorm rmsnorm relu gelu-erf gelu-tanh silu swiglu add-layernorm add-rmsnorm; do
     run rows $function:3x21 --threads 1
@@ -170,6 +170,9 @@ same_shapes() {
     test "$(cut -d, -f2 "$csv")" = "$(cut -d, -f2 "$work/first.csv")"
 }
 expect "--seed gives the same shapes again" same_shapes
+# This seed begins with 1x1x1 twice.
+run gemv "" --threads 1 --impl heed --random 2 --seed 1369
+expect "a random shape that comes twice is measured once" has_rows 1
 run matmul "" --threads 1 --impl heed --random 3 --worst 1
 expect "--worst lists so many" test "$(grep -c '^#   [0-9.]* % of ' "$out")" -eq 1
 
@@ -257,6 +260,30 @@ for row in ',,,,heed,,,,,5' '../x,8x8x8,avx2,1,heed,1e-6,1,GFLOP/s,fma,5' 'linea
     expect "summary of $row" one_line 1 'made.csv: line 6: is no row'
 done
 cp "$work/whole.csv" "$work/made.csv"
+second='line [0-9]*: is a second row of linear 8x8x9, avx2, threads: 1, mkl$'
+echo 'linear,8x8x9,avx2,1,mkl,2e-6,1,GFLOP/s,fma,50.00' >>"$work/made.csv"
+summarize
+expect "summary of a second row of the same" one_line 1 "^summary: $work/made.csv: line 6:.*"
+expect "summary says of what" one_line 1 "$second"
+summarize --shape '8$'
+expect "summary of one that does not match" one_line 1 "$second"
+{
+    echo "$columns"
+    tail -n 1 "$work/made.csv"
+} >"$work/other=.csv"
+cp "$work/whole.csv" "$work/made.csv"
+(cd "$work" && sh "$summary" made.csv other=.csv) >"$out" 2>"$err" </dev/null
+status=$?
+expect "summary of a second row in another file" one_line 1 '^summary: other=.csv: line 2:'
+for row in matmul,8x8x9,avx2,1,mkl linear,8x8x10,avx2,1,mkl linear,8x8x9,sse2,1,mkl linear,8x8x9,avx2,2,mkl \
+    linear,8x8x9,avx2,1,blis; do
+    {
+        echo "$columns"
+        echo "$row,2e-6,1,GFLOP/s,fma,50.00"
+    } >"$work/other=.csv"
+    summarize "$work/other=.csv"
+    expect "summary of another row, $row" test "$status" -eq 0
+done
 sh "$bench_source/summary" "$work/made.csv" 2>"$err" >&-
 status=$?
 expect "summary without standard output" one_line 1 'standard output may be closed'
@@ -391,6 +418,19 @@ python unable
 run matmul 8x8x8 --threads 1 --python "$work/python"
 expect "an interpreter that is" grep -q '^# torch: fake' "$out"
 expect "a library that is unable is left out" test "$(grep -c ',torch,' "$csv")" -eq 0
+# found PEERS: whether the interpreter is given a script that is there, with this folder for scripts in the environment.
+found() {
+    HEED_BENCH_PEERS=$1 "$bench" matmul --shape 8x8x8 --threads 1 --impl heed,torch --seconds 0.01 \
+        --python "$work/python" >"$out" 2>"$err"
+    grep -q '^# torch: found' "$out"
+}
+printf '#!/bin/sh\ntest -f "$2" && echo hello found\n' >"$work/python"
+expect "an empty HEED_BENCH_PEERS names nothing" found ''
+mkdir "$work/peers"
+: >"$work/peers/serve.py"
+expect "one that is not is where the script is" found "$work/peers"
+rm "$work/peers/serve.py"
+expect "and nowhere else" test "$(found "$work/peers" && echo found)" = ''
 python 'error broken'
 "$bench" matmul --shape 8x8x8 --threads 1 --python "$work/python" >"$out" 2>"$err"
 status=$?
@@ -400,7 +440,7 @@ expect "a library that fails" one_line 1 'torch: broken'
 
 "$bench" matmul --shape 8x8x8 --threads 1 --library "mkl=$work/absent.so" >"$out" 2>"$err"
 status=$?
-expect "a shared library that is not there" one_line 1 -- '--library mkl: .*absent.so'
+expect "a shared library that is not there" one_line 1 '--library mkl: .*absent.so'
 
 # Another build, or this one again, computes what a context of its own computes, in every suite of single operators.
 build=$(ls .libs/libheed.so .libs/libheed.dylib 2>/dev/null | head -n 1)
@@ -421,7 +461,7 @@ do
 done
 "$bench" matmul --shape 8x8x8 --threads 1 --library "build=$work/absent.so" >"$out" 2>"$err"
 status=$?
-expect "a build that is not there" one_line 1 -- '--library build: .*absent.so'
+expect "a build that is not there" one_line 1 '--library build: .*absent.so'
 
 # blas BITS: a run with a BLAS that rounds operands to so many bits.
 blas() {
@@ -534,6 +574,31 @@ expect "--csv -: succeeds, makes no file" test "$status$(test -e ./- && echo mad
 expect "--csv -: CSV alone on standard output" \
     awk -F, 'NF != 10 { bad = 1 } END { exit bad || NR != 2 || $5 != "heed" }' "$work/standard.csv"
 expect "--csv -: the table on standard error" grep -q '^8x8x8 .* heed ' "$err"
+# A library that keeps the second shape waiting for a file.
+cat >"$work/slow" <<END
+#!/bin/sh
+echo hello fake
+while read -r request; do
+    case \$request in
+    *8x8x9*) until test -e '$work/go'; do sleep 1; done ;;
+    esac
+    echo unable
+done
+END
+chmod +x "$work/slow"
+first_row_comes_first() {
+    fast --shape 8x8x9 --impl heed,torch --python "$work/slow" --csv - >"$work/standard.csv" &
+    tries=0
+    while test "$(wc -l <"$work/standard.csv")" -lt 2 && test $tries -lt 30; do
+        sleep 1
+        tries=$((tries + 1))
+    done
+    came=$(wc -l <"$work/standard.csv")
+    : >"$work/go"
+    wait $!
+    test "$came" -eq 2 && test "$(wc -l <"$work/standard.csv")" -eq 3
+}
+expect "--csv -: rows as they come" first_row_comes_first
 fast --csv "$work/absent/x.csv" >"$out"
 status=$?
 expect "a CSV file that cannot be made" one_line 1 'No such file'

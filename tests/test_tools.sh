@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Tests of heed-embed and heed-info with a tiny model; run from the build directory. Prints TAP.
+# Tests of heed-embed with a tiny model, heed-info and heed-examples; run from the build directory. Prints TAP.
 # shellcheck disable=SC2016  # awk programs are in single quotes
 set -u
 
 embed=${HEED_EMBED:-tools/heed-embed}
 info=${HEED_INFO:-tools/heed-info}
+examples=${HEED_EXAMPLES:-tools/heed-examples}
 make_model=${MAKE_TINY_MODEL:-tests/make_tiny_model}
 scripts=$(dirname "$0")/../tools
 unset HEED_ISA
@@ -14,6 +15,8 @@ if ! test -x "$embed"; then
     echo "1..0 # SKIP heed-embed was not built: it needs cJSON and utf8proc"
     exit 0
 fi
+# From any directory.
+embed_path=$(cd "$(dirname "$embed")" && pwd)/$(basename "$embed")
 
 count=0
 failures=0
@@ -786,6 +789,8 @@ test_bad_input() {
     refuse "an unknown HEED_ISA" 1 'HEED_ISA=quantum: no level has that name' \
         env HEED_ISA=quantum "$embed" --model "$model"
     refuse "heed-info: an unknown HEED_ISA" 1 'heed-info: HEED_ISA=quantum: ' env HEED_ISA=quantum "$info"
+    refuse "heed-examples: an unknown HEED_ISA" 1 'heed-examples: HEED_ISA=quantum: no level has that name' \
+        env HEED_ISA=quantum "$examples"
 }
 
 # Progress is shown after a second. What takes it away is a carriage return and an escape sequence.
@@ -806,7 +811,9 @@ END
 test_usage() {
     refuse "no model" 2 'model DIR is missing' "$embed"
     refuse "an unknown option" 2 'no such option' "$embed" --model "$model" --nonsense
-    refuse "an unknown letter" 2 '-x: no such option' "$embed" -x
+    refuse "an abbreviation of several options" 2 '--m: no such option, or an abbreviation of several' \
+        "$embed" --m "$model" "$work/lines"
+    refuse "an unknown letter" 2 '-x: no such option;' "$embed" -x
     refuse "an unknown letter before others" 2 '-x: no such option' "$embed" --quiet -xh
     refuse "an argument that is not wanted" 2 '--help=3: takes no argument' "$embed" --quiet --help=3
     refuse "an option without its argument" 2 'needs an argument' "$embed" --model
@@ -831,6 +838,10 @@ test_usage() {
     refuse "heed-info: an unknown letter before others" 2 '-x: no such option' "$info" --json -xh
     refuse "heed-info: an argument that is not wanted" 2 '--json=3: takes no argument' "$info" --json=3
     refuse "heed-info: an argument" 2 'takes no argument' "$info" something
+    refuse "heed-examples: an unknown option" 2 '--nonsense: no such option' "$examples" --nonsense
+    refuse "heed-examples: an unknown letter" 2 '-x: no such option' "$examples" -x
+    refuse "heed-examples: an argument that is not wanted" 2 '--help=3: takes no argument' "$examples" --help=3
+    refuse "heed-examples: an argument" 2 'something: takes no argument' "$examples" something
 }
 
 # Level, whether it is fused and usable; then KiB of each cache.
@@ -846,7 +857,7 @@ fields_of_json() {
 }
 
 test_help() {
-    for program in "$embed" "$info"; do
+    for program in "$embed" "$info" "$examples"; do
         for option in --help --version; do
             "$program" $option >"$out" 2>"$err"
             status=$?
@@ -854,6 +865,11 @@ test_help() {
         done
     done
     expect "help has an example" sh -c "'$embed' --help | grep -q '^example: '"
+    "$examples" >"$out" 2>"$err"
+    status=$?
+    expect "heed-examples" printed
+    expect "heed-examples: each is compared with exact values" \
+        test "$(grep -c '^  largest difference from the exact values: ' "$out")" -eq "$(grep -c '^[^ ]' "$out")"
     "$info" >"$out" 2>"$err"
     expect "heed-info: a level is chosen" grep -q '^ .* chosen$' "$out"
     kib=$(sed 's/K$//' /sys/devices/system/cpu/cpu0/cache/index3/size 2>"$err")
@@ -931,6 +947,15 @@ test_output_errors() {
     refuse "a symbolic link that leads nowhere" 1 'leads nowhere' \
         "$embed" --model "$model" --output "$work/dir/link" "$work/first"
     rm "$work/dir/link"
+    long=$(printf '%0255d' 0)
+    run --format text --output "$work/dir/$long" "$work/lines"
+    expect "an output file of the longest name" same "$work/dir/$long" "$work/text"
+    rm -f "$work/dir/$long"
+    refuse "one of a longer name, before the input is read" 1 'ile *name too long' \
+        "$embed" --model "$model" --output "$work/dir/0$long" "$work/nowhere"
+    (cd "$work/dir" && echo a | "$embed_path" --model "$model" --format text --output here 2>"$err")
+    expect "an output file in the current directory" holds_only "$work/dir" here
+    rm -f "$work/dir/here"
 }
 
 test_full_device() {
@@ -945,6 +970,7 @@ test_full_device() {
     refuse "a full device as standard output, npy" 1 'standard output: No space' \
         sh -c "'$embed' --model '$model' --format npy '$work/lines' >/dev/full"
     refuse "a full device for heed-info" 1 'standard output: No space' sh -c "'$info' >/dev/full"
+    refuse "a full device for heed-examples" 1 'standard output: No space' sh -c "'$examples' >/dev/full"
 }
 
 # Files that are opened must not take the place of a closed descriptor.
@@ -988,6 +1014,11 @@ without_core() {
     # shellcheck disable=SC3045  # a shell that does not know it leaves core files
     ulimit -c 0
     exec "$@"
+}
+
+# Whether the directory of the output holds one file, which has not its name yet.
+holds_temporary() {
+    test "$(ls -A "$work/dir" | wc -l)" -eq 1 && ! test -e "$work/dir/out"
 }
 
 awaits_output() {
@@ -1036,12 +1067,12 @@ test_signals() {
         without_core "$embed" --model "$model" --output "$work/dir/out" "$work/fifo" 2>"$err" &
         program=$!
         awaits_output
-        expect "the output has a temporary name first" test "$(ls "$work/dir")" != out
+        expect "the output has a temporary name first" holds_temporary
         kill -s $signal $program
         wait $program 2>/dev/null
         expect "SIG$signal ends it by that signal" test "$(kill -l $?)" = $signal
         expect "and leaves nothing" holds_only "$work/dir" ''
-        rm -f "$work/dir"/out*
+        rm -f "$work/dir"/*
         kill $sleeper
         wait $sleeper 2>/dev/null
     done

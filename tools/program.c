@@ -54,5 +54,5 @@ void program_refuse_option(int option, char **argv, const struct option *long_op
     else if (optopt)
         diag_print("-%c: no such option; see --help", optopt);
     else
-        diag_print("%s: no such option; see --help", word);
+        diag_print("%s: no such option, or an abbreviation of several; see --help", word);
 }

@@ -69,14 +69,26 @@ static mode_t mode_of(const struct stat *replaced)
     return 0666 & ~mask;
 }
 
+/* For mkstemp: in the directory of path, and short, since that of the file may be as long as names can be. NULL after a
+ * message. */
+static char *temporary_name(const char *path)
+{
+    static const char name[] = "heed.XXXXXX";
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) + 1 : 0;
+    char *temporary = memory_array(length + sizeof name, 1);
+    if (!temporary)
+        return NULL;
+    memcpy(temporary, path, length);
+    memcpy(temporary + length, name, sizeof name);
+    return temporary;
+}
+
 static bool make_temporary(struct target *target, const struct stat *replaced)
 {
-    size_t length = strlen(target->path);
-    target->temporary = memory_array(length + sizeof ".XXXXXX", 1);
+    target->temporary = temporary_name(target->path);
     if (!target->temporary)
         return false;
-    memcpy(target->temporary, target->path, length);
-    memcpy(target->temporary + length, ".XXXXXX", sizeof ".XXXXXX");
     catch_signals();
     sigset_t before;
     block_signals(&before);
@@ -120,8 +132,14 @@ bool target_open(struct target *target, const char *path)
     }
     struct stat status, link;
     bool exists = stat(path, &status) == 0;
+    int error = errno;
     if (!exists && lstat(path, &link) == 0) {
         diag_print("%s: is a symbolic link that leads nowhere", path);
+        return false;
+    }
+    /* As where the name is too long, which the temporary one would hide until the end. */
+    if (!exists && error != ENOENT) {
+        diag_print("%s: %s", path, strerror(error));
         return false;
     }
     if (exists && !S_ISREG(status.st_mode))

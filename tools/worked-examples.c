@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "diag.h"
+#include "levels.h"
 #include "program.h"
 
 #include <errno.h>
@@ -18,6 +19,14 @@
 #define HEADS_MAX 2
 #define WIDTH_MAX 4
 #define TOLERANCE 2e-6f /* 4 units in the last place of the largest value */
+
+static const char help[] = "usage: heed-examples\n"
+                           "Computes the worked examples of the texts that heed implements, draws their attention\n"
+                           "maps and compares them with the exact values.\n"
+                           "\n"
+                           "  --help, --version\n"
+                           "\n"
+                           "example: heed-examples | less\n";
 
 struct example {
     const char *title;
@@ -169,26 +178,49 @@ static bool show(const struct example *example, bool utf8)
     return false;
 }
 
-int main(int argc, char **argv)
+static int show_all(void)
 {
     bool utf8 = terminal_has_utf8(), passed = true;
-    if (!program_start("heed-examples"))
-        return 1;
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        puts("usage: heed-examples\n\nComputes the worked examples of the texts that heed implements, draws their "
-             "attention "
-             "maps and\ncompares them with the exact values.\n\nexample: heed-examples | less");
-        return 0;
-    }
-    if (argc > 1) {
-        diag_print("%s: takes no argument; see --help", argv[1]);
-        return 2;
-    }
+    if (!level_check(NULL))
+        return EXIT_FAILED;
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
         passed = show(&examples[i], utf8) && passed;
+    return passed ? EXIT_DONE : EXIT_FAILED;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {NULL, 0, NULL, 0}};
+    int option;
+    while ((option = getopt_long(argc, argv, ":hV", options, NULL)) != -1) {
+        switch (option) {
+        case 'h':
+            fputs(help, stdout);
+            return EXIT_DONE;
+        case 'V':
+            puts("heed-examples " PACKAGE_VERSION);
+            return EXIT_DONE;
+        default:
+            program_refuse_option(option, argv, options);
+            return EXIT_USAGE;
+        }
+    }
+    if (optind < argc) {
+        diag_print("%s: takes no argument; see --help", argv[optind]);
+        return EXIT_USAGE;
+    }
+    return show_all();
+}
+
+int main(int argc, char **argv)
+{
+    if (!program_start("heed-examples"))
+        return EXIT_FAILED;
+    int status = run(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         diag_print("standard output: %s", strerror(errno));
-        return 1;
+        return EXIT_FAILED;
     }
-    return passed ? 0 : 1;
+    return status;
 }
