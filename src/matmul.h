@@ -75,10 +75,13 @@ static inline bool heed_keeps_steps(size_t k, size_t lda)
     return k <= HEED_TN_DEPTH && k * apart <= (size_t)HEED_TN_PAGES * HEED_PAGE_FLOATS && !crowded;
 }
 
-/* Whether vectors of which a part is empty take less than to turn b and c. */
+/* Whether vectors of which a part is empty take less than to turn b and c; or, of a transposed b, which lies as that
+ * would want it, to pack it as well takes less than to turn c. */
 static inline bool heed_fills_vectors(const struct matmul *mm, size_t empty)
 {
     size_t turning = HEED_TN_TURNING * mm->n, wasted = empty * mm->k;
+    if (mm->transpose_b)
+        return wasted < turning && mm->m >= turning * mm->k / (turning - wasted);
     return wasted <= turning || mm->m <= turning * mm->k / (wasted - turning);
 }
 
@@ -94,8 +97,10 @@ static inline bool heed_goes_by_tn(const struct matmul *mm)
     if ((sparse && (mm->n < lanes || heed_times(mm->m, mm->k) > HEED_TN_SPARSE)) || held ||
         (masks && lanes == 8 && mm->n > 3 * lanes) || !heed_keeps_steps(mm->k, mm->lda))
         return false;
-    bool fills = last == 0 || heed_fills_vectors(mm, lanes - last + (masks ? HEED_TN_MASKED : 0));
-    return mm->turned == HEED_AS_IT_IS || (mm->turned == HEED_FEW_COLUMNS && fills);
+    size_t empty = last == 0 ? 0 : lanes - last + (masks ? HEED_TN_MASKED : 0);
+    if (lanes < HEED_PANEL && mm->n <= lanes)
+        empty++; /* each multiply-add of a single short vector wants a load */
+    return mm->turned == HEED_AS_IT_IS || (mm->turned == HEED_FEW_COLUMNS && heed_fills_vectors(mm, empty));
 }
 
 /* Floats of a small a that is turned, beside b's panels or the edge of it; and whether all of that fits. */
