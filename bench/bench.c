@@ -584,9 +584,5 @@ int main(int argc, char **argv)
     free(o.shapes);
     free(o.threads);
     free(o.isas);
-    if (status == EXIT_DONE && (fflush(stdout) != 0 || ferror(stdout))) {
-        diag_print("standard output: %s", strerror(errno));
-        return EXIT_FAILED;
-    }
-    return status;
+    return program_end(status);
 }

@@ -3,12 +3,10 @@
 #include "config.h"
 
 #include "caches.h"
-#include "diag.h"
 #include "json_write.h"
 #include "levels.h"
 #include "program.h"
 
-#include <errno.h>
 #include <heed.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -166,10 +164,8 @@ static int run(int argc, char **argv)
             return EXIT_USAGE;
         }
     }
-    if (optind < argc) {
-        diag_print("%s: takes no argument; see --help", argv[optind]);
+    if (!program_has_no_arguments(argc, argv))
         return EXIT_USAGE;
-    }
     return print_info(json);
 }
 
@@ -177,10 +173,5 @@ int main(int argc, char **argv)
 {
     if (!program_start("heed-info"))
         return EXIT_FAILED;
-    int status = run(argc, argv);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        diag_print("standard output: %s", strerror(errno));
-        return EXIT_FAILED;
-    }
-    return status;
+    return program_end(run(argc, argv));
 }

@@ -229,11 +229,8 @@ static bool check_options(const struct options *options)
 
 static bool print_and_end(const char *text, int *status)
 {
-    *status = EXIT_DONE;
-    if (fputs(text, stdout) == EOF || fflush(stdout) == EOF) {
-        diag_print("standard output: %s", strerror(errno));
-        *status = EXIT_FAILED;
-    }
+    fputs(text, stdout);
+    *status = program_end(EXIT_DONE);
     return false;
 }
 

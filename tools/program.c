@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,4 +56,20 @@ void program_refuse_option(int option, char **argv, const struct option *long_op
         diag_print("-%c: no such option; see --help", optopt);
     else
         diag_print("%s: no such option, or an abbreviation of several; see --help", word);
+}
+
+bool program_has_no_arguments(int argc, char **argv)
+{
+    if (optind < argc)
+        diag_print("%s: takes no argument; see --help", argv[optind]);
+    return optind == argc;
+}
+
+int program_end(int status)
+{
+    if (status == EXIT_DONE && (fflush(stdout) != 0 || ferror(stdout))) {
+        diag_print("standard output: %s", strerror(errno));
+        return EXIT_FAILED;
+    }
+    return status;
 }

@@ -17,4 +17,11 @@ bool program_start(const char *name);
  * colon, ':'. A value of long_options is the letter of a short option, too, or none. */
 void program_refuse_option(int option, char **argv, const struct option *long_options);
 
+/* false after a message, where there is an argument behind the options. */
+bool program_has_no_arguments(int argc, char **argv);
+
+/* The status to end with: that one, unless standard output has failed of a program that was done, of which it says so.
+ */
+int program_end(int status);
+
 #endif

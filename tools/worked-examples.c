@@ -6,7 +6,6 @@
 #include "levels.h"
 #include "program.h"
 
-#include <errno.h>
 #include <heed.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -206,10 +205,8 @@ static int run(int argc, char **argv)
             return EXIT_USAGE;
         }
     }
-    if (optind < argc) {
-        diag_print("%s: takes no argument; see --help", argv[optind]);
+    if (!program_has_no_arguments(argc, argv))
         return EXIT_USAGE;
-    }
     return show_all();
 }
 
@@ -217,10 +214,5 @@ int main(int argc, char **argv)
 {
     if (!program_start("heed-examples"))
         return EXIT_FAILED;
-    int status = run(argc, argv);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        diag_print("standard output: %s", strerror(errno));
-        return EXIT_FAILED;
-    }
-    return status;
+    return program_end(run(argc, argv));
 }
