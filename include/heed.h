@@ -10,8 +10,8 @@
  * Empty      A zero size succeeds and writes only what that size leaves to write; a pointer that
  *            describes no element may be NULL.
  * Aliasing   Inputs may overlap each other. An output may be an input only where the comment says
- *            so, and then at the same address with the same strides (where more than one row makes use
- *            of them); any other overlap is HEED_ERR_OVERLAP. (Overlap is judged on the span from
+ *            so, and then at the same address with the same strides (that of a single row does
+ *            not count); any other overlap is HEED_ERR_OVERLAP. (Overlap is judged on the span from
  *            first to last element.)
  * Errors     Where several arguments are wrong the status is that of one of them, unspecified which.
  *            Nothing is written then. An error never ends the process and never prints. (libgomp does,
@@ -63,7 +63,7 @@ typedef enum heed_status {
     HEED_ERR_OVERLAP = 6,           /* an output overlaps something it may not */
     HEED_ERR_ALIGNMENT = 7,         /* a pointer is not aligned to its element */
     HEED_ERR_SHAPE = 8,             /* sizes that do not fit each other */
-    HEED_ERR_INDEX = 9,             /* an id outside its table, or offsets that decrease or do not begin at 0 */
+    HEED_ERR_INDEX = 9,             /* an id outside its table, or offsets that decrease */
     HEED_ERR_STRUCT = 10,           /* struct_size is wrong, or an unknown field is set */
     HEED_ERR_FORMAT = 11,           /* not packed weights, or of a newer version */
     HEED_ERR_WORKSPACE = 12,        /* too few bytes in the caller's memory: a workspace, packed weights, a cache */
@@ -789,7 +789,7 @@ typedef struct heed_mha_weights {
     }
 
 /* Tokens of all sequences lie packed, one row each. A batch is `batch` sequences of seq_q tokens, or
- * with offsets (batch + 1 entries from 0, not decreasing) ragged, seq_q then being the longest. */
+ * with offsets (batch + 1 entries from 0, not decreasing, else HEED_ERR_INDEX) ragged, seq_q then being the longest. */
 typedef struct heed_mha_args {
     size_t struct_size;
     size_t batch, seq_q, seq_kv;

@@ -156,13 +156,13 @@ static bool is_for_any_keys(const struct attention *a)
 
 static heed_status check_lengths(const struct attention *a)
 {
-    if (!a->args.kv_lengths || is_for_any_keys(a))
+    if (!a->args.kv_lengths)
         return HEED_OK;
     heed_status status = heed_array_check(a->args.kv_lengths, sizeof *a->args.kv_lengths, a->args.batch);
     if (status != HEED_OK)
         return status;
     for (size_t b = 0; b < a->args.batch; b++)
-        if (a->args.kv_lengths[b] > whole_keys(a, b))
+        if (a->args.kv_lengths[b] > (is_for_any_keys(a) ? a->args.cache->capacity : whole_keys(a, b)))
             return HEED_ERR_SHAPE;
     return HEED_OK;
 }

@@ -45,7 +45,7 @@ static void add_matrix(struct heed_operands *operands, const void *data, size_t 
         return;
     if (ld < cols)
         heed_fail(operands, HEED_ERR_STRIDE);
-    else if (rows == 1) /* whose stride may be any number, in place too */
+    else if (rows == 1) /* whose stride, if it is no error, does not count */
         add_span(operands, data, size, cols, cols, groups, written);
     else
         add_span(operands, data, size, heed_plus(heed_times(rows - 1, ld), cols), ld, groups, written);

@@ -183,14 +183,12 @@ heed_status heed_kv_append_check(const struct heed_kv_append *append, bool lasti
 {
     const heed_kv_cache *cache = append->cache;
     heed_status status = check_targets(append);
-    if (lasting)
-        return status;
     for (size_t b = 0; status == HEED_OK && b < append->rows.batch; b++) {
-        size_t sequence = heed_kv_append_target(append, b), first = cache->length[sequence];
+        size_t sequence = heed_kv_append_target(append, b), first = lasting ? 0 : cache->length[sequence];
         size_t n = heed_sequence_length(&append->rows, b);
         if (n > cache->capacity - first)
             return HEED_ERR_SHAPE;
-        if (n > 0)
+        if (n > 0 && !lasting)
             status = heed_kv_cache_check_pages(cache, sequence, first, first + n);
     }
     return status;

@@ -188,7 +188,8 @@ static enum heed_reading reading_of_rows(const struct heed_context *context, con
     return mm->transpose_a ? HEED_READ_EIGHTS : heed_reading_of(context, mm->m, mm->k);
 }
 
-/* Whether a transposed a is read where it lies: of one beyond L2 each step would be a run of memory of its own. */
+/* Whether a transposed a is read where it lies: of one that is more than half of L2 each step would be a run of memory
+ * of its own. */
 static bool reads_by_tn(const struct heed_context *context, const struct matmul *mm)
 {
     return heed_goes_by_tn(mm) && heed_times(mm->m, mm->k) <= context->l2 / sizeof(float) / TN_PER_L2;
@@ -209,7 +210,7 @@ static void plan_tn(const struct heed_context *context, struct matmul *mm)
     mm->packed_floats = mm->worker_floats = mm->packs ? heed_whole_lines(mm->block * mm->k) : 0;
 }
 
-/* Depends on sizes, the context, beta and where rows of c begin only. */
+/* Depends on sizes, strides, the context, beta and where rows of c begin only. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
     mm->packing = heed_pack_asking(context, mm->n, mm->k);
@@ -283,8 +284,8 @@ static size_t most_scratch_parts(const struct heed_context *context, const struc
     return most;
 }
 
-/* As strides will say, each for itself, vectors may lie side by side or not, rows of b share sets of the caches, and
- * rows of c lines. */
+/* As strides will say, each for itself, vectors may lie side by side or not, rows of a or b share sets of the caches
+ * (as those of stride 0 do, by which a transposed a is turned, and by 1 read where it lies), and rows of c lines. */
 static size_t scratch_of_forms(const struct heed_context *context, const struct matmul *given)
 {
     size_t most = 0;
@@ -344,15 +345,22 @@ struct part {
     const struct heed_epilogue *epilogue;
 };
 
+static void multiply_panels(const struct matmul *mm, size_t m, size_t n, size_t k, const float *a, size_t lda,
+                            const struct heed_panels *b, float *c, const struct heed_epilogue *epilogue)
+{
+    if (mm->by_tn)
+        mm->kernels->gemm_tn(m, n, k, a, lda, b, c, mm->ldc);
+    else
+        mm->kernels->gemm(m, n, k, a, lda, b, c, mm->ldc, epilogue);
+}
+
 /* Some of its rows and columns. */
 static void multiply(const struct part *part, size_t i, size_t rows, size_t j, size_t cols, const struct heed_panels *b)
 {
     const struct matmul *mm = part->mm;
-    float *c = mm->c + (part->i + i) * mm->ldc + part->j + j;
-    if (mm->by_tn)
-        mm->kernels->gemm_tn(rows, cols, part->depth, part->a + i, part->lda, b, c, mm->ldc);
-    else
-        mm->kernels->gemm(rows, cols, part->depth, part->a + i * part->lda, part->lda, b, c, mm->ldc, part->epilogue);
+    const float *a = part->a + i * (mm->by_tn ? 1 : part->lda);
+    multiply_panels(mm, rows, cols, part->depth, a, part->lda, b, mm->c + (part->i + i) * mm->ldc + part->j + j,
+                    part->epilogue);
 }
 
 /* Whether a transposed b is so narrow that it is turned without a panel's padding: it goes by no copy, then. Vectors
@@ -491,22 +499,19 @@ static void multiply_small(struct matmul *mm, float *room)
 {
     if (!mm->by_tn && heed_turned_in_room(mm, room))
         return;
-    size_t m = mm->m, n = mm->n, k = mm->k, lda = mm->transpose_a ? k : mm->lda;
-    const float *a = mm->transpose_a ? room : mm->a;
+    size_t m = mm->m, n = mm->n, k = mm->k;
+    bool turns = mm->transpose_a && !mm->by_tn;
     float *panels = room + heed_small_rows(mm);
     struct heed_panels b = heed_panels_in_place(mm->b, mm->ldb);
     b.copy = panels;
-    if (mm->transpose_a && !mm->by_tn)
+    if (turns)
         mm->kernels->transpose(k, m, mm->a, mm->lda, room, k);
     b.near = true;
     b.reading = mm->reading;
     b.ahead = mm->ahead;
     if (mm->transpose_b)
         b = pack_columns(mm, n, k, mm->b, panels);
-    if (mm->by_tn)
-        mm->kernels->gemm_tn(m, n, k, mm->a, mm->lda, &b, mm->c, mm->ldc);
-    else
-        mm->kernels->gemm(m, n, k, a, lda, &b, mm->c, mm->ldc, &mm->epilogue);
+    multiply_panels(mm, m, n, k, turns ? room : mm->a, turns ? k : mm->lda, &b, mm->c, &mm->epilogue);
 }
 
 /* The stride of a matrix of one row may be any number, a step by which would leave all memory. */

@@ -50,59 +50,6 @@ static inline size_t heed_whole_lines(size_t floats)
 /* Products whose scratch fits here need no workspace; b of that size by few rows needs no plan either. */
 #define HEED_SMALL_FLOATS 4096
 
-/* A transposed a that few columns read where it lies (kernels/tn.inc): a line of each step stays in L1, unless many lie
- * in one set, and its page is known where there are no more than so many. To turn a float takes as long as so many
- * multiply-adds, and a mask as so many empty columns. */
-#define HEED_TN_DEPTH 256
-#define HEED_TN_CROWDED_DEPTH 8
-#define HEED_TN_PAGES 64
-#define HEED_PAGE_FLOATS 1024
-#define HEED_TN_TURNING 6
-#define HEED_TN_MASKED 2
-
-/* Steps up to which b is better held in registers (kernels/outer.inc), if it is more than a vector or two whole ones.
- */
-#define HEED_TN_HELD_DEPTH 4
-
-/* Elements of an a beside which a last vector of few columns is worth its time: of more these go across rows. */
-#define HEED_TN_SPARSE 2048
-
-/* Whether L1 and the CPU's list of pages keep what such a tile reads. */
-static inline bool heed_keeps_steps(size_t k, size_t lda)
-{
-    size_t apart = lda < HEED_PAGE_FLOATS ? lda : HEED_PAGE_FLOATS;
-    bool crowded = lda % HEED_SHARED_SETS == 0 && k > HEED_TN_CROWDED_DEPTH;
-    return k <= HEED_TN_DEPTH && k * apart <= (size_t)HEED_TN_PAGES * HEED_PAGE_FLOATS && !crowded;
-}
-
-/* Whether vectors of which a part is empty take less than to turn b and c; or, of a transposed b, which lies as that
- * would want it, to pack it as well takes less than to turn c. */
-static inline bool heed_fills_vectors(const struct matmul *mm, size_t empty)
-{
-    size_t turning = HEED_TN_TURNING * mm->n, wasted = empty * mm->k;
-    if (mm->transpose_b)
-        return wasted < turning && mm->m >= turning * mm->k / (turning - wasted);
-    return wasted <= turning || mm->m <= turning * mm->k / (wasted - turning);
-}
-
-/* Whether few columns read it so, where c would be turned or not. Else it is turned, or c. Masks are free where a
- * vector is a panel; those of AVX2 leave four vectors of a row no registers. */
-static inline bool heed_goes_by_tn(const struct matmul *mm)
-{
-    if (!mm->transpose_a || mm->n > mm->kernels->tn_cols || mm->epilogue.kind != HEED_EPILOGUE_STORE)
-        return false;
-    const size_t lanes = mm->kernels->tn_lanes, last = mm->n & (lanes - 1);
-    bool sparse = last > 0 && 3 * last <= lanes, masks = last > 0 && lanes < HEED_PANEL;
-    bool held = mm->k <= HEED_TN_HELD_DEPTH && mm->n > lanes && mm->n != 2 * lanes;
-    if ((sparse && (mm->n < lanes || heed_times(mm->m, mm->k) > HEED_TN_SPARSE)) || held ||
-        (masks && lanes == 8 && mm->n > 3 * lanes) || !heed_keeps_steps(mm->k, mm->lda))
-        return false;
-    size_t empty = last == 0 ? 0 : lanes - last + (masks ? HEED_TN_MASKED : 0);
-    if (lanes < HEED_PANEL && mm->n <= lanes)
-        empty++; /* each multiply-add of a single short vector wants a load */
-    return mm->turned == HEED_AS_IT_IS || (mm->turned == HEED_FEW_COLUMNS && heed_fills_vectors(mm, empty));
-}
-
 /* Floats of a small a that is turned, beside b's panels or the edge of it; and whether all of that fits. */
 static inline size_t heed_small_rows(const struct matmul *mm)
 {
@@ -148,6 +95,10 @@ void heed_turn_vectors(struct matmul *mm);
 
 /* Depends on sizes, kernels, epilogue and packing only. */
 enum heed_turning heed_turned_kind(const struct matmul *mm);
+
+/* Whether few columns read a transposed a where it lies (kernels/tn.inc), of whose product `turned` is known. Depends
+ * on lda as well. */
+bool heed_goes_by_tn(const struct matmul *mm);
 
 /* Sets the cut, the block and what scratch a worker needs. */
 void heed_turned_plan(const struct heed_context *context, struct matmul *mm);

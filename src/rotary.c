@@ -208,7 +208,7 @@ static heed_status check_rows(const heed_rotary_args *a, size_t tokens)
     return heed_plus(a->first, a->seq) <= a->tables.positions ? HEED_OK : HEED_ERR_INDEX;
 }
 
-/* A stride of one element or none may be any number. */
+/* A stride by which there is no second element does not count. */
 static bool is_in_place(const heed_rotary_args *a)
 {
     const heed_heads *src = &a->src;

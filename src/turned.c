@@ -2,7 +2,8 @@
  * Products by a transposed matrix that are computed as their transpose, c' = op(b)' op(a)': what was transposed is then
  * read as it lies, and neither turned nor packed first. Few rows of a are columns that rows of b are multiplied by
  * across, which gives c as it lies, too (gemm_few in kernels/skinny.inc). Few columns of b are rows by an a in place:
- * worth it where b and c, which are turned instead, are smaller than a.
+ * worth it where b and c, which are turned instead, are smaller than a. Where that is nearby they may as well read it
+ * as it lies, and nothing is turned (kernels/tn.inc).
  */
 #include "matmul.h"
 
@@ -31,6 +32,21 @@
  * b that several groups of columns pass by, and results of an a that is read across. */
 #define BLOCK 1024
 #define PER_L2 4
+
+/* A transposed a that few columns read where it lies: a line of each step stays in L1, unless many lie in one set, and
+ * its page is known where there are no more than so many. To turn a float takes as long as so many multiply-adds, and a
+ * mask as so many empty columns. */
+#define TN_DEPTH 256
+#define TN_CROWDED_DEPTH 8
+#define TN_PAGES 64
+#define PAGE_FLOATS 1024
+#define TN_TURNING 6
+#define TN_MASKED 2
+
+/* Steps up to which b is better held in registers (kernels/outer.inc), if it is more than a vector or two whole ones;
+ * and elements of an a beside which a last vector of few columns is worth its time: of more these go across rows. */
+#define TN_HELD_DEPTH 4
+#define TN_SPARSE 2048
 
 static void turn(struct matmul *mm)
 {
@@ -115,6 +131,52 @@ enum heed_turning heed_turned_kind(const struct matmul *mm)
     if (are_few_rows(mm))
         return HEED_FEW_ROWS;
     return are_few_columns(mm) ? HEED_FEW_COLUMNS : HEED_AS_IT_IS;
+}
+
+/* Whether L1 and the CPU's list of pages keep a line of each of so many rows. */
+static bool keeps_lines(size_t rows, size_t ld)
+{
+    size_t apart = ld < PAGE_FLOATS ? ld : PAGE_FLOATS;
+    bool crowded = ld % HEED_SHARED_SETS == 0 && rows > TN_CROWDED_DEPTH;
+    return rows <= TN_DEPTH && rows * apart <= (size_t)TN_PAGES * PAGE_FLOATS && !crowded;
+}
+
+/* Whether a turned product had better go by outer.inc, or its last columns across rows. The masks of AVX2 leave four
+ * vectors of a row no registers. */
+static bool suits_others(const struct matmul *mm, size_t lanes, size_t last)
+{
+    bool held = mm->k <= TN_HELD_DEPTH && mm->n > lanes && mm->n != 2 * lanes;
+    bool sparse = last > 0 && 3 * last <= lanes;
+    bool across = sparse && (mm->n < lanes || heed_times(mm->m, mm->k) > TN_SPARSE);
+    return held || across || (last > 0 && lanes == 8 && mm->n > 3 * lanes);
+}
+
+/* Columns by which vectors are too wide, as it were: masks are free where a vector is a panel, and each multiply-add of
+ * a single shorter one wants a load of its own. */
+static size_t wasted_columns(const struct matmul *mm, size_t lanes, size_t last)
+{
+    bool is_short = lanes < HEED_PANEL;
+    size_t empty = last == 0 ? 0 : lanes - last + (is_short ? TN_MASKED : 0);
+    return is_short && mm->n <= lanes ? empty + 1 : empty;
+}
+
+/* Whether these take less than to turn b and c; or, of a transposed b, which lies as that would want it, to pack it as
+ * well takes less than to turn c. */
+static bool wastes_less(const struct matmul *mm, size_t columns)
+{
+    size_t turning = TN_TURNING * mm->n, wasted = columns * mm->k;
+    if (mm->transpose_b)
+        return wasted < turning && mm->m >= turning * mm->k / (turning - wasted);
+    return wasted <= turning || mm->m <= turning * mm->k / (wasted - turning);
+}
+
+bool heed_goes_by_tn(const struct matmul *mm)
+{
+    const size_t lanes = mm->kernels->tn_lanes, last = mm->n & (lanes - 1);
+    if (!mm->transpose_a || mm->n > mm->kernels->tn_cols || mm->epilogue.kind != HEED_EPILOGUE_STORE ||
+        mm->turned == HEED_FEW_ROWS || !keeps_lines(mm->k, mm->lda) || suits_others(mm, lanes, last))
+        return false;
+    return mm->turned == HEED_AS_IT_IS || wastes_less(mm, wasted_columns(mm, lanes, last));
 }
 
 /* Of the longer side, and what scratch a worker needs for it. */

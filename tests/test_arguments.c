@@ -1229,6 +1229,8 @@ static void test_rotary(void)
     WRONG(HEED_ERR_OVERLAP, p.a.dst.data = at(1) + 39);
     WRONG(HEED_ERR_OVERLAP, (p.a.dst = (heed_heads_out){at(2) + 1, 54, 9, 18}));
     GOOD((p.a.dst = (heed_heads_out){at(2), 54, 9, 18}));
+    WRONG(HEED_ERR_OVERLAP, (p.a.dst = (heed_heads_out){at(2), 60, 9, 18}));
+    GOOD((p.a.batch = 1, p.a.dst = (heed_heads_out){at(2), 60, 9, 18}));
     WRONG(HEED_ERR_OVERLAP, (p.a.dst = (heed_heads_out){at(2), 55, 9, 18}));
     WRONG(HEED_ERR_OVERLAP, (p.a.seq = 1, p.a.dst = (heed_heads_out){at(2), 54, 10, 18}));
     WRONG(HEED_ERR_OVERLAP, (p.a.src.batch_stride = 60, p.a.dst = (heed_heads_out){at(2), 60, 9, 19}));

@@ -599,6 +599,12 @@ static void check_lasting_attention(heed_attention_loop loop, float *map)
     CHECK(heed_attention_workspace(context, &shorter, &less) == HEED_OK && less < bytes);
     a.cache = make_cache(48, 1);
     CHECK(heed_attention_workspace(context, &a, &now) == HEED_OK && now == bytes);
+    const size_t most = a.cache->capacity, beyond = most + 1;
+    a.kv_lengths = &most;
+    CHECK(heed_attention_workspace(context, &a, &now) == HEED_OK && now == bytes);
+    a.kv_lengths = &beyond;
+    CHECK(heed_attention_workspace(context, &a, &now) == HEED_ERR_SHAPE);
+    a.kv_lengths = NULL;
     a.cache = cache;
     const heed_workspace lasting = room(bytes), small = room(less);
     for (size_t held = 0; held < MOST_KEYS; held += GROWTH) {
@@ -636,6 +642,9 @@ static void check_lasting_layers(void)
     CHECK(heed_mha_workspace(context, &w[0], &m, &bytes) == HEED_OK);
     m.cache = make_cache(16, 1);
     CHECK(heed_mha_workspace(context, &w[0], &m, &now) == HEED_OK && now == bytes);
+    m.seq_q = m.cache->capacity + 1;
+    CHECK(heed_mha_workspace(context, &w[0], &m, &now) == HEED_ERR_SHAPE);
+    m.seq_q = 1;
     m.cache = caches[2];
     CHECK(heed_encoder_workspace(context, LAYERS, stack, &e, &stack_bytes) == HEED_OK);
     const heed_workspace lasting = room(bytes), stack_lasting = room(stack_bytes), stack_small = room(stack_less);

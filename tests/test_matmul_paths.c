@@ -222,6 +222,17 @@ static void check_forms(const heed_context *context, size_t m, size_t n, size_t 
     }
 }
 
+/* Rows without a gap between them and with one of three floats; where tests are quick, one of the two in turn. */
+static size_t first_gap(size_t turn)
+{
+    return quick() && turn % 2 ? 3 : 0;
+}
+
+static size_t next_gap(size_t gap)
+{
+    return gap + (quick() ? 4 : 3);
+}
+
 /* Few rows by a transposed b and few columns by a transposed a, from vectors on to more than few, read as a CPU may be
  * said to read them, by one thread and by several. */
 static void test_turned(const struct heed_kernels *table)
@@ -243,25 +254,13 @@ static void test_turned(const struct heed_kernels *table)
             context->in_order = i % 3 > 0 ? 0 : in_order;
             context->wide_core = i % 2 > 0;
             context->l2 = i % 3 > 1 ? 1024 : l2;
-            check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], threads == 1 ? 0 : 3);
-            if (!quick())
-                check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], threads == 1 ? 3 : 0);
+            for (size_t gap = first_gap(i + threads / 2); gap <= 3; gap = next_gap(gap))
+                check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
             release_all();
         }
         heed_context_destroy(context);
     }
     end();
-}
-
-/* Rows without a gap between them and with one of three floats; where tests are quick, one of the two in turn. */
-static size_t first_gap(size_t turn)
-{
-    return quick() && turn % 2 ? 3 : 0;
-}
-
-static size_t next_gap(size_t gap)
-{
-    return gap + (quick() ? 4 : 3);
 }
 
 /* Few rows or columns, by a matrix in place that is read across: as from memory, asked for or not, and as from the
@@ -288,7 +287,7 @@ static void test_across(const struct heed_kernels *table)
             context->wide_core = caches[kind].wide;
             for (size_t i = 0; i < COUNT(sizes); i++)
                 for (size_t gap = first_gap(i + kind + threads / 2); gap <= 3; gap = next_gap(gap)) {
-                    if (is_left_out(i + kind, 2))
+                    if (is_left_out(i / 2 + kind, 2))
                         continue;
                     check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
                     release_all();
@@ -392,7 +391,7 @@ static void test_far(const struct heed_kernels *table)
         context->wide_core = kind > 1;
         for (size_t i = 0; i < COUNT(sizes); i++) {
             context->l2 = sizes[i][3] * 1024;
-            if (is_left_out(i + kind, 4))
+            if (is_left_out(i + kind + 1, 4))
                 continue;
             for (size_t gap = first_gap(i + kind / 2); gap <= 3; gap = next_gap(gap)) {
                 check_forms(context, sizes[i][0], sizes[i][1], sizes[i][2], gap);
