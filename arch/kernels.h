@@ -89,7 +89,7 @@ struct heed_panels {
     size_t across;   /* a hint, in place: rows are read from end to end; if far, not those to come are asked for, but so
                       * many floats ahead in each, and at its end in the rows below the last; if nearby, few rows go by
                       * strips (strips.inc) */
-    size_t across_cols; /* a hint, beside it: the most columns of a tile; or 0 */
+    size_t across_cols; /* a hint, beside it, or of a packed one: the most columns of a tile; or 0 */
     bool nearby;        /* a hint: what is foreseen is asked for in L1 instead, wherever it comes from; if far, in the
                          * order of memory; of packed ones that are not foreseen what is wanted next is */
     bool uncopied;      /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
