@@ -77,11 +77,12 @@ HEED_INLINE void vf_stream_end(void)
 
 HEED_INLINE vf vf_load_n(const float *p, size_t n, vf fill)
 {
-    float lanes[4];
-    vst1q_f32(lanes, fill);
-    for (size_t i = 0; i < n; i++)
-        lanes[i] = p[i];
-    return vld1q_f32(lanes);
+    if (n >= 4)
+        return vld1q_f32(p);
+    vf v = n & 2 ? vcombine_f32(vld1_f32(p), vget_high_f32(fill)) : fill;
+    if (n & 1)
+        v = n & 2 ? vld1q_lane_f32(p + 2, v, 2) : vld1q_lane_f32(p, v, 0);
+    return v;
 }
 
 HEED_INLINE vf vf_load_bytes(const unsigned char *p)
