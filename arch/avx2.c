@@ -6,6 +6,8 @@
 #endif
 #define HEED_TABLE avx2
 
+#include "unchecked.h"
+
 #include "vec/avx2.h"
 
 #include "kernels/table.inc"

@@ -6,6 +6,8 @@
 #endif
 #define HEED_TABLE avx512
 
+#include "unchecked.h"
+
 #include "vec/avx512.h"
 
 #include "kernels/table.inc"

@@ -6,6 +6,8 @@
 #endif
 #define HEED_TABLE neon
 
+#include "unchecked.h"
+
 #include "vec/neon.h"
 
 #include "kernels/table.inc"

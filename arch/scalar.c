@@ -11,6 +11,8 @@
 #define HEED_TABLE scalar
 #endif
 
+#include "unchecked.h"
+
 #include "vec/scalar.h"
 
 #include "kernels/table.inc"

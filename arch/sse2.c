@@ -6,6 +6,8 @@
 #endif
 #define HEED_TABLE sse2
 
+#include "unchecked.h"
+
 #include "vec/sse2.h"
 
 #include "kernels/table.inc"

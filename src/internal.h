@@ -5,6 +5,7 @@
 #define HEED_INTERNAL_H
 
 #include "config.h"
+#include "unchecked.h"
 
 #include <stdbool.h>
 #include <stddef.h>

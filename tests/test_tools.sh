@@ -733,11 +733,13 @@ test_templates() {
 
 # Numbers that belong into one slot of a vocabulary's first table. Of FNV-1a, as vocab.c has it, 42 bits count for that.
 crowd() {
-    awk 'function xor(a, b, bits) { return bits ? (a + b) % 2 + 2 * xor(int(a / 2), int(b / 2), bits - 1) : 0 }
+    awk 'function differing(a, b, bits) {
+            return bits ? (a + b) % 2 + 2 * differing(int(a / 2), int(b / 2), bits - 1) : 0
+        }
         BEGIN {
             for (byte = 0; byte < 256; byte++)
                 for (digit = 0; digit < 10; digit++)
-                    change[byte, digit] = xor(byte, 48 + digit, 8) - byte
+                    change[byte, digit] = differing(byte, 48 + digit, 8) - byte
             for (number = 0; found < 300; number++) {
                 state = 981469373221
                 for (at = 1; at <= length(number); at++) {
@@ -846,8 +848,8 @@ test_usage() {
 
 # Level, whether it is fused and usable; then KiB of each cache.
 fields_of_page() {
-    awk '/^  / { print $1, $2 == "fused" ? "true" : "false", $3 ~ /^(chosen|usable)/ ? "true" : "false" }
-         /cache: / { print $(NF - 1) == "cache:" ? "null" : $(NF - 1) }'
+    awk '/^  / { print $1, ($2 == "fused" ? "true" : "false"), ($3 ~ /^(chosen|usable)/ ? "true" : "false") }
+         /cache: / { print ($(NF - 1) == "cache:" ? "null" : $(NF - 1)) }'
 }
 
 fields_of_json() {
