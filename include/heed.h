@@ -657,7 +657,7 @@ typedef struct heed_attention_args {
     heed_heads_out log_sum_exp;       /* receives the natural logarithm of each softmax's denominator, sink
                                          included, [batch][n_heads][seq_q], rows as in map, if data is not NULL */
     heed_heads_out mean_map;          /* receives the mean of map over the heads, [batch][seq_q][seq_kv], if data is
-                                         not NULL; head_stride is not used */
+                                         not NULL and there are heads; head_stride is not used */
     const heed_kv_cache *cache;       /* or NULL */
     const size_t *cache_sequences;    /* [batch]: the cache's sequence for each of the batch; NULL: the same */
     heed_attention_loop loop;         /* default HEED_ATTENTION_LOOP_AUTO */
@@ -672,17 +672,20 @@ typedef struct heed_attention_args {
 
 /* Keys past kv_lengths, and those that causal and window hide from every query of a call, are never read; those hidden
  * from some queries only, or masked by the tensor, have weight 0 there and change nothing, be they NaN. A query
- * without a key to see gives zeros, in the maps too, and without a sink -inf in log_sum_exp. Otherwise NaN in a score,
- * a +inf score, or scores that are all -inf make the row NaN (the last only without a sink, and with -inf in
- * log_sum_exp); a softcap makes infinite scores finite. In the map of such a row keys that a mask tensor masks are NaN
- * as well, and those that length, causal or window cut off are 0. A weight below 2^-100 of its block's largest is +0,
- * which makes an infinite value NaN. Outputs overlap no input and not each other. map columns from the sequence's own
- * number of keys on are set to 0. The canonical order (blocks of 256 keys, base-2 weights) and the bounds of all
- * outputs and of the workspace are in doc/design.md: it holds packed keys and values of a head for each thread or of
- * all heads, and for each thread some rows of a key block; nothing is as large as seq_q by seq_kv. With a cache the
- * query answers for all lengths that its sequences may come to have, up to seq_kv and its capacity, whatever they hold
- * and whichever pages are there at the moment, so that one workspace serves until it is full. A call is content with
- * what its own lengths need. */
+ * without a key to see gives zeros, in the maps too, and without a sink -inf in log_sum_exp.
+ *
+ * Otherwise NaN in a score, a +inf score, or scores that are all -inf make the row NaN (the last only without a sink,
+ * and with -inf in log_sum_exp); a softcap makes infinite scores finite. In the map of such a row keys that a mask
+ * tensor masks are NaN as well, and those that length, causal or window cut off are 0. A weight below 2^-100 of its
+ * block's largest is +0, which makes an infinite value NaN; of a block of 256 keys whose scores are all -inf nothing
+ * is added, infinite values neither. map columns from the sequence's own number of keys on are set to 0. Outputs
+ * overlap no input and not each other.
+ *
+ * The canonical order (blocks of 256 keys, base-2 weights) and the bounds of all outputs and of the workspace are in
+ * doc/design.md: it holds packed keys and values of a head for each thread or of all heads, and for each thread some
+ * rows of a key block; nothing is as large as seq_q by seq_kv. With a cache the query answers for all lengths that its
+ * sequences may come to have, up to seq_kv and its capacity, whatever they hold and whichever pages are there at the
+ * moment, so that one workspace serves until it is full. A call is content with what its own lengths need. */
 HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
                                     const heed_workspace *workspace);
 HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,

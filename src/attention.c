@@ -84,9 +84,7 @@ static void check_operands(struct heed_operands *operands, const struct attentio
         }
         heed_read_mask(operands, &args->mask, args->batch, args->n_heads, args->seq_q, args->seq_kv);
     }
-    const heed_heads out = {NULL, args->out.batch_stride, args->out.head_stride, args->out.row_stride};
-    struct heed_dims dims = heed_dims_of(&out, &a->queries, a->query_rows, args->n_heads, args->value_dim);
-    heed_write_tensor(operands, args->out.data, sizeof(float), &dims);
+    heed_write_heads(operands, &args->out, &a->queries, a->query_rows, args->n_heads, args->value_dim);
     heed_write_maps(operands, args);
 }
 

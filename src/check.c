@@ -17,11 +17,17 @@ void heed_require(struct heed_operands *operands, bool condition, heed_status ot
         heed_fail(operands, otherwise);
 }
 
+/* Elements are bytes, floats, integers up to size_t, or doubles, which i686 aligns to less than their size. */
+static size_t alignment_of(size_t size)
+{
+    return size == sizeof(double) ? _Alignof(double) : size;
+}
+
 heed_status heed_array_check(const void *data, size_t size, size_t elements)
 {
     uintptr_t begin = (uintptr_t)data;
     size_t bytes = heed_times(elements, size);
-    if (begin % size != 0)
+    if (begin % alignment_of(size) != 0)
         return HEED_ERR_ALIGNMENT;
     return bytes > PTRDIFF_MAX || bytes > UINTPTR_MAX - begin ? HEED_ERR_OVERFLOW : HEED_OK;
 }
@@ -202,7 +208,7 @@ heed_status heed_sequences_check(const struct heed_sequences *s, bool limited, s
         if (limited && s->offsets[b + 1] - s->offsets[b] > s->length)
             return HEED_ERR_SHAPE;
     }
-    *rows = s->offsets[s->batch];
+    *rows = s->offsets[s->batch] - s->offsets[0];
     return HEED_OK;
 }
 
@@ -212,18 +218,37 @@ void heed_read_offsets(struct heed_operands *operands, const struct heed_sequenc
         heed_read(operands, s->offsets, sizeof *s->offsets, 1, s->batch + 1, s->batch + 1, 0);
 }
 
-struct heed_dims heed_dims_of(const heed_heads *heads, const struct heed_sequences *s, size_t rows, size_t n_heads,
-                              size_t cols)
+size_t heed_floats_before(struct heed_operands *operands, const float *data, const struct heed_sequences *s,
+                          size_t stride)
+{
+    size_t begin = s->batch > 0 && s->offsets ? s->offsets[0] : 0, floats = heed_times(begin, stride);
+    if (begin == 0 || s->offsets[s->batch] == begin || !data)
+        return 0;
+    heed_fail(operands, heed_array_check(data, sizeof *data, floats));
+    return operands->status == HEED_OK ? floats : 0;
+}
+
+/* A ragged tensor is one sequence of all rows. */
+static struct heed_dims dims_of(size_t batch_stride, size_t head_stride, size_t row_stride,
+                                const struct heed_sequences *s, size_t rows, size_t n_heads, size_t cols)
 {
     if (s->offsets)
-        return (struct heed_dims){{1, n_heads, rows}, {0, heads->head_stride, heads->row_stride}, cols};
-    return (struct heed_dims){
-        {s->batch, n_heads, s->length}, {heads->batch_stride, heads->head_stride, heads->row_stride}, cols};
+        return (struct heed_dims){{1, n_heads, rows}, {0, head_stride, row_stride}, cols};
+    return (struct heed_dims){{s->batch, n_heads, s->length}, {batch_stride, head_stride, row_stride}, cols};
 }
 
 void heed_read_heads(struct heed_operands *operands, const heed_heads *heads, const struct heed_sequences *s,
                      size_t rows, size_t n_heads, size_t cols)
 {
-    struct heed_dims dims = heed_dims_of(heads, s, rows, n_heads, cols);
-    heed_read_tensor(operands, heads->data, sizeof(float), &dims);
+    struct heed_dims dims = dims_of(heads->batch_stride, heads->head_stride, heads->row_stride, s, rows, n_heads, cols);
+    size_t before = heed_floats_before(operands, heads->data, s, heads->row_stride);
+    heed_read_tensor(operands, heads->data ? heads->data + before : NULL, sizeof(float), &dims);
+}
+
+void heed_write_heads(struct heed_operands *operands, const heed_heads_out *heads, const struct heed_sequences *s,
+                      size_t rows, size_t n_heads, size_t cols)
+{
+    struct heed_dims dims = dims_of(heads->batch_stride, heads->head_stride, heads->row_stride, s, rows, n_heads, cols);
+    size_t before = heed_floats_before(operands, heads->data, s, heads->row_stride);
+    heed_write_tensor(operands, heads->data ? heads->data + before : NULL, sizeof(float), &dims);
 }

@@ -211,7 +211,8 @@ size_t heed_workers_of(const struct heed_context *context, size_t n_tasks);
 /* Half the digits of a size: two numbers of so few multiply without overflow. */
 #define HEED_HALF_SIZE (SIZE_MAX >> sizeof(size_t) * 4)
 
-/* a * b and a + b, or SIZE_MAX for ever once anything overflows. A division takes as long as ten multiply-adds. */
+/* a * b and a + b, or SIZE_MAX where that overflows, from which only a product with 0 leads back. A division takes as
+ * long as ten multiply-adds. */
 static inline size_t heed_times(size_t a, size_t b)
 {
     bool fits = (a | b) <= HEED_HALF_SIZE;
@@ -357,7 +358,7 @@ static inline size_t heed_sequence_length(const struct heed_sequences *s, size_t
 }
 
 /* Checks offsets (aligned, not decreasing, no sequence longer than length where limited) and gives
- * the total number of rows, which is the last offset. */
+ * the number of rows of all sequences: those before the first offset are none of them. */
 heed_status heed_sequences_check(const struct heed_sequences *s, bool limited, size_t *rows);
 
 /* The offsets themselves, so that no output overwrites them. */
@@ -370,11 +371,15 @@ static inline size_t heed_head_start(const heed_heads *heads, const struct heed_
     return batch + h * heads->head_stride;
 }
 
-/* The same as a tensor of so many heads and columns, for checks. A ragged one is one sequence of all rows. */
-struct heed_dims heed_dims_of(const heed_heads *heads, const struct heed_sequences *s, size_t rows, size_t n_heads,
-                              size_t cols);
+/* Floats of a ragged matrix of some rows before those of the first sequence; a failure if no memory has them. */
+size_t heed_floats_before(struct heed_operands *operands, const float *data, const struct heed_sequences *s,
+                          size_t stride);
+
+/* The rows of all sequences, of so many heads and columns. */
 void heed_read_heads(struct heed_operands *operands, const heed_heads *heads, const struct heed_sequences *s,
                      size_t rows, size_t n_heads, size_t cols);
+void heed_write_heads(struct heed_operands *operands, const heed_heads_out *heads, const struct heed_sequences *s,
+                      size_t rows, size_t n_heads, size_t cols);
 
 /* ---- scratch (scratch.c) ---- */
 

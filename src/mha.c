@@ -242,7 +242,8 @@ static void read_shared(struct heed_operands *operands, const struct mha *m)
     heed_read_offsets(operands, &m->queries);
     heed_read_offsets(operands, &m->keys.rows);
     heed_read_optional(operands, m->args.kv_lengths, sizeof(size_t), 1, m->args.batch, m->args.batch, 0);
-    heed_read_mask(operands, &m->args.mask, m->args.batch, m->w.n_heads, m->queries.length, m->seq_kv);
+    if (m->query_rows > 0)
+        heed_read_mask(operands, &m->args.mask, m->args.batch, m->w.n_heads, m->queries.length, m->seq_kv);
     heed_read_optional(operands, m->args.slopes, sizeof(float), 1, m->w.n_heads, m->w.n_heads, 0);
     heed_read_optional(operands, m->args.sinks, sizeof(float), 1, m->w.n_heads, m->w.n_heads, 0);
     read_positions(operands, m);

@@ -4,8 +4,12 @@
  */
 #include "check.h"
 
+#include "internal.h"
+
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* ---- layouts of one attention ---- */
 
@@ -498,6 +502,87 @@ static void test_sequence_without_queries(const struct heed_kernels *table, cons
     end();
 }
 
+/* ---- offsets that do not begin at 0 ---- */
+
+/* Rows before the first offset are no part of a call: they may be another operand's, or lie outside memory. */
+static void test_rows_before_the_first(const struct heed_kernels *table, const heed_context *context)
+{
+    enum { BEFORE = 40, ROWS = 8, DIM = 16 };
+    static const size_t q_offsets[] = {BEFORE, BEFORE + ROWS}, none[] = {5, 5}, all[] = {0, ROWS};
+    float *x = buffer((BEFORE + ROWS) * DIM, 0), *q = guarded(ROWS * DIM, 0), want[ROWS * DIM];
+    size_t bytes = 1;
+    begin("%s attention of offsets that do not begin at 0", table->name);
+    fill_uniform(x, (BEFORE + ROWS) * DIM, -1.0f, 1.0f);
+    fill_uniform(q, ROWS * DIM, -1.0f, 1.0f);
+    heed_attention_args args = HEED_ATTENTION_ARGS_INIT;
+    args.batch = args.n_heads = args.n_kv_heads = 1;
+    args.seq_q = args.seq_kv = ROWS;
+    args.head_dim = args.value_dim = DIM;
+    args.q = (heed_heads){q, 0, 0, DIM};
+    args.k = args.v = (heed_heads){x, 0, 0, DIM};
+    args.out = (heed_heads_out){want, 0, 0, DIM};
+    check_ok(heed_attention(context, &args, NULL), "all rows");
+    args.q_offsets = q_offsets;
+    args.kv_offsets = all;
+    args.q.data = q - BEFORE * DIM;
+    args.out.data = x;
+    check_ok(heed_attention(context, &args, NULL), "keys, values and results in one tensor");
+    check_same(ROWS, DIM, x + BEFORE * DIM, DIM, want, DIM, "attention of offsets that do not begin at 0");
+    args.q_offsets = none;
+    args.q.data = args.k.data = args.v.data = args.out.data = NULL;
+    check_ok(heed_attention_workspace(context, &args, &bytes), "no queries");
+    CHECK(bytes == 0);
+    args.kv_offsets = none;
+    check_ok(heed_attention(context, &args, NULL), "no rows at all");
+    release_all();
+    end();
+}
+
+/* ---- keys of a cache that a window hides from all queries ---- */
+
+/* Whether pages that lie in so many bytes from data on may be read. */
+static void allow_reading(float *data, size_t bytes, bool allowed)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (page - (uintptr_t)data % page) % page;
+    int rights = allowed ? PROT_READ | PROT_WRITE : PROT_NONE;
+    CHECK(mprotect((unsigned char *)data + before, (bytes - before) / page * page, rights) == 0);
+}
+
+/* Few of them are one block, whose first panels no query sees. */
+static void test_hidden_panels(const struct heed_kernels *table, const heed_context *context)
+{
+    enum { QUERIES = 16, DIM = 1024, VALUES = 16, MOST = 96 };
+    float *q = buffer(QUERIES * DIM, 1), *k = buffer(MOST * DIM, 1), *v = buffer(MOST * VALUES, 1);
+    float *want = buffer(QUERIES * VALUES, 1), *got = buffer(QUERIES * VALUES, 1);
+    begin("%s attention does not read keys of a cache that a window hides", table->name);
+    fill_uniform(q, QUERIES * DIM, -1.0f, 1.0f);
+    fill_uniform(k, MOST * DIM, -1.0f, 1.0f);
+    fill_uniform(v, MOST * VALUES, -1.0f, 1.0f);
+    for (size_t keys = 2 * HEED_PANEL; keys <= MOST; keys += HEED_PANEL) {
+        heed_attention_args args = HEED_ATTENTION_ARGS_INIT;
+        args.batch = args.n_heads = args.n_kv_heads = 1;
+        args.seq_q = QUERIES;
+        args.seq_kv = keys;
+        args.head_dim = DIM;
+        args.value_dim = VALUES;
+        args.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+        args.window_left = 0;
+        args.q = (heed_heads){q, 0, 0, DIM};
+        args.k = (heed_heads){k, 0, 0, DIM};
+        args.v = (heed_heads){v, 0, 0, VALUES};
+        args.out = (heed_heads_out){want, 0, 0, VALUES};
+        check_ok(heed_attention(context, &args, NULL), "tensors");
+        const heed_kv_cache *cache = args.cache = loop_cache(&args);
+        args.out.data = got;
+        allow_reading(cache->data, (keys - QUERIES) * DIM * sizeof(float), false);
+        check_ok(heed_attention(context, &args, NULL), "a cache");
+        allow_reading(cache->data, (keys - QUERIES) * DIM * sizeof(float), true);
+        check_same(QUERIES, VALUES, got, VALUES, want, VALUES, "attention behind hidden keys");
+    }
+    release_all();
+    end();
+}
+
 static void test_table(const struct heed_kernels *table)
 {
     heed_context *context = context_on(table, 1);
@@ -506,6 +591,8 @@ static void test_table(const struct heed_kernels *table)
     test_few_keys(table, context);
     test_loops(table, context);
     test_sequence_without_queries(table, context);
+    test_rows_before_the_first(table, context);
+    test_hidden_panels(table, context);
     heed_context_destroy(context);
 }
 
