@@ -339,7 +339,7 @@ static bool set_seed(struct options *o, const char *text)
 {
     unsigned long long seed;
     if (!parse_count(text, text + strlen(text), UINT64_MAX, &seed))
-        return bad("--seed", text, "expected a number from 0 on");
+        return bad("--seed", text, "expected a number from 0 to 2^64 - 1");
     o->seed = seed;
     o->seeded = true;
     return true;
@@ -397,20 +397,25 @@ enum {
     OPTION_PYTHON,
     OPTION_SECONDS,
     OPTION_WORST,
-    OPTION_CSV,
-    OPTION_HELP,
-    OPTION_VERSION
+    OPTION_CSV
 };
 
-static const struct option long_options[] = {
-    {"shape", required_argument, NULL, OPTION_SHAPE},     {"random", required_argument, NULL, OPTION_RANDOM},
-    {"seed", required_argument, NULL, OPTION_SEED},       {"threads", required_argument, NULL, OPTION_THREADS},
-    {"in-turn", no_argument, NULL, OPTION_IN_TURN},       {"isa", required_argument, NULL, OPTION_ISA},
-    {"impl", required_argument, NULL, OPTION_IMPL},       {"library", required_argument, NULL, OPTION_LIBRARY},
-    {"loop", required_argument, NULL, OPTION_LOOP},       {"python", required_argument, NULL, OPTION_PYTHON},
-    {"seconds", required_argument, NULL, OPTION_SECONDS}, {"worst", required_argument, NULL, OPTION_WORST},
-    {"csv", required_argument, NULL, OPTION_CSV},         {"help", no_argument, NULL, OPTION_HELP},
-    {"version", no_argument, NULL, OPTION_VERSION},       {NULL, 0, NULL, 0}};
+static const struct option long_options[] = {{"shape", required_argument, NULL, OPTION_SHAPE},
+                                             {"random", required_argument, NULL, OPTION_RANDOM},
+                                             {"seed", required_argument, NULL, OPTION_SEED},
+                                             {"threads", required_argument, NULL, OPTION_THREADS},
+                                             {"in-turn", no_argument, NULL, OPTION_IN_TURN},
+                                             {"isa", required_argument, NULL, OPTION_ISA},
+                                             {"impl", required_argument, NULL, OPTION_IMPL},
+                                             {"library", required_argument, NULL, OPTION_LIBRARY},
+                                             {"loop", required_argument, NULL, OPTION_LOOP},
+                                             {"python", required_argument, NULL, OPTION_PYTHON},
+                                             {"seconds", required_argument, NULL, OPTION_SECONDS},
+                                             {"worst", required_argument, NULL, OPTION_WORST},
+                                             {"csv", required_argument, NULL, OPTION_CSV},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {"version", no_argument, NULL, 'V'},
+                                             {NULL, 0, NULL, 0}};
 
 static bool set_option(struct options *o, int option, char *value)
 {
@@ -481,7 +486,6 @@ static bool check_threads(const struct options *o)
     return true;
 }
 
-/* Options that do not go together. */
 /* Whether another build's place is known if it is to take part. */
 static bool has_named_build(const struct options *o)
 {
@@ -491,6 +495,7 @@ static bool has_named_build(const struct options *o)
     return !(o->plan.named && o->plan.impls & (IMPL_HEED << i)) || o->paths[i];
 }
 
+/* Options that do not go together. */
 static bool check_together(const struct options *o)
 {
     enum suite_kind kind = o->plan.suite->kind;
@@ -525,13 +530,12 @@ static bool check_together(const struct options *o)
 static int parse(struct options *o, int argc, char **argv)
 {
     int option;
-    while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, ":hV", long_options, NULL)) != -1) {
         switch (option) {
         case 'h':
-        case OPTION_HELP:
             fputs(help, stdout);
             return EXIT_DONE;
-        case OPTION_VERSION:
+        case 'V':
             puts("heed-bench " PACKAGE_VERSION);
             return EXIT_DONE;
         case ':':

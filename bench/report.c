@@ -27,13 +27,13 @@ static FILE *table(void)
 bool report_open(struct report *report, const char *csv)
 {
     *report = (struct report){.has_csv = csv != NULL};
-    csv_is_standard_output = csv && strcmp(csv, "-") == 0;
     if (!csv)
         return true;
-    if (!target_open(&report->csv, csv_is_standard_output ? NULL : csv)) {
+    if (!target_open(&report->csv, strcmp(csv, "-") == 0 ? NULL : csv)) {
         report->has_csv = false;
         return false;
     }
+    csv_is_standard_output = report->csv.stream == stdout;
     fputs("suite,shape,isa,threads,impl,seconds,rate,unit,limit,percent\n", report->csv.stream);
     return target_check(&report->csv);
 }

@@ -5,6 +5,7 @@
 #include "check.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -1180,12 +1181,15 @@ int main(int argc, char **argv)
     end();
     struct dirent **groups;
     int n = scandir(argv[1], &groups, is_visible, alphasort);
+    if (n < 0) {
+        printf("Bail out! %s: %s\n", argv[1], strerror(errno));
+        return 99;
+    }
     for (int i = 0; i < n; i++) {
         run_group(argv[1], groups[i]->d_name);
         free(groups[i]);
     }
-    if (n >= 0)
-        free(groups);
+    free(groups);
     begin("cases were found and run");
     CHECK(driver.ran > 0);
     CHECK(driver.malformed == 0);

@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: MIT
 # README's program against the installed library, shared and static, by pkg-config: prints what README says.
 #
-# usage: installcheck.sh README LIBDIR [DESTDIR]; reads CC and CFLAGS
+# usage: installcheck.sh README LIBDIR PKGCONFIGDIR [DESTDIR]; reads CC, CFLAGS and PKG_CONFIG
 set -eu
-if [ $# -lt 2 ] || [ $# -gt 3 ]; then
-    echo 'usage: installcheck.sh README LIBDIR [DESTDIR]' >&2
+if [ $# -lt 3 ] || [ $# -gt 4 ]; then
+    echo 'usage: installcheck.sh README LIBDIR PKGCONFIGDIR [DESTDIR]' >&2
     exit 2
 fi
 readme=$1
-libdir=${3-}$2
-if ! command -v pkg-config >/dev/null 2>&1; then
+libdir=${4-}$2
+pkg_config=${PKG_CONFIG:-pkg-config}
+if ! command -v "$pkg_config" >/dev/null 2>&1; then
     echo "installcheck: skipped, no pkg-config"
     exit 0
 fi
@@ -20,12 +21,12 @@ if ! ls "$libdir"/libheed.* >/dev/null 2>&1; then
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-PKG_CONFIG_PATH=$libdir/pkgconfig
+PKG_CONFIG_PATH=${4-}$3
 export PKG_CONFIG_PATH
-if [ -n "${3-}" ]; then
+if [ -n "${4-}" ]; then
     # heed.pc names the directories that the files will lie in. Without the latter two pkg-config leaves out those
     # that compilers search anyway, which they do outside DESTDIR.
-    PKG_CONFIG_SYSROOT_DIR=$3
+    PKG_CONFIG_SYSROOT_DIR=$4
     PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1
     PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
     export PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_ALLOW_SYSTEM_CFLAGS PKG_CONFIG_ALLOW_SYSTEM_LIBS
@@ -54,12 +55,15 @@ build() {
 }
 
 tested=no
+static=
 if [ -e "$libdir/libheed.so" ] || [ -e "$libdir/libheed.dylib" ]; then
+    static=--static # elsewhere users need not ask for it
     # shellcheck disable=SC2046 # lists of flags
-    build shared $(pkg-config --cflags --libs heed)
+    build shared $("$pkg_config" --cflags --libs heed)
 fi
 if [ -e "$libdir/libheed.a" ]; then
-    static=$(pkg-config --static --cflags --libs heed | sed "s|-lheed|$libdir/libheed.a|")
+    # shellcheck disable=SC2086
+    static=$("$pkg_config" $static --cflags --libs heed | sed "s|-lheed|$libdir/libheed.a|")
     # shellcheck disable=SC2086
     build static $static
 fi

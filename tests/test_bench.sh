@@ -500,6 +500,8 @@ expect "--help fits a terminal" awk 'length > 80 { bad = 1 } END { exit bad }' "
 expect "--help has an example" grep -q '^example: heed-bench ' "$out"
 "$bench" --version >"$out" 2>"$err"
 expect "--version" grep -q '^heed-bench [0-9]' "$out"
+"$bench" -V >"$work/version" 2>"$err"
+expect "-V" cmp -s "$out" "$work/version"
 
 refuse 'no suite'
 refuse 'no such suite' nonsense

@@ -464,6 +464,15 @@ test_similar_nan() {
     ranks "--top: NaN goes last whenever lines are sorted" "2 1 " 2 dog cat dog dog dog dog dog dog
 }
 
+# The text is cut as lines are, and its changes told apart from theirs.
+test_similar_changes() {
+    text=$(repeat 30 "$work/first" | tr '\n' ' ')
+    run --similar "$text" "$work/first" >"$out"
+    expect "--similar: a text that is cut" grep -q '^heed-embed: --similar: lines cut to 24 tokens: 1$' "$err"
+    run --similar "$(printf 'a\377')" "$work/first" >"$out"
+    expect "--similar: a text that is repaired" grep -q '^heed-embed: --similar: invalid UTF-8 .*: 1$' "$err"
+}
+
 test_tables() {
     run --similar "the cat sat on the mat." --top 2 "$work/lines" >"$out"
     expect "--similar: the line itself comes first" grep -q '^1\.0000 *1  the cat sat on the mat\.$' "$out"
@@ -476,6 +485,7 @@ test_tables() {
     expect "--similar: of equal ones the earlier line first" \
         test "$(awk 'NR > 1 { printf "%s ", $2 }' "$out")" = "1 3 "
     test_similar_nan
+    test_similar_changes
     printf 'a\033b\177c\302\237d\n' | run --similar a >"$out"
     expect "--similar: no control characters" grep -q ' a b c  d$' "$out"
     repeat 20 "$work/lines" | run --similarity >"$out"
@@ -586,7 +596,7 @@ test_bad_configs() {
     done
     added='"added_tokens":[{"content":"zz"'
     change tokenizer.json "s/\"added_tokens\":\[{/$added},{/" 'an added token without id' 'token "zz" has no id'
-    change tokenizer.json "s/\"added_tokens\":\[{/$added,\"id\":35},{\"content\":\"zz\",/" \
+    change tokenizer.json "s/\"added_tokens\":\[{/$added,\"id\":35},{\"content\":\"zz\",\"id\":0},{/" \
         'added tokens of one name' 'token "zz" has id 0, but 35 before'
     change tokenizer.json 's/"content":"\[CLS\]",//' 'an added token without content' 'token "" has no content'
     change tokenizer.json 's/"id":4,/"id":5,/' 'an added token that contradicts' '"\[MASK\]" has id 5, but 4 before'
@@ -597,6 +607,9 @@ test_bad_configs() {
     long=$(printf '%04001d' 0)
     change tokenizer.json "s/\"added_tokens\":\[{/\"added_tokens\":[{\"content\":\"$long\",\"id\":35},{/" \
         'an added token of 4001 bytes' 'added token "0*..." has more than 4000 bytes'
+    long=$(printf '%06000d' 0)
+    change config.json "s/\"gelu\"/\"$long\"/" 'a message of a long name' 'hidden_act "0*\.\.\.0*" is not supported$'
+    change config.json 's/"hidden_act"/"vocab_size":36,"hidden_act"/' 'a key twice' 'vocab_size is given twice'
     change tokenizer.json 's/"##x":35/"cat":35/' 'a token twice' 'token cat is in the vocabulary twice'
     change tokenizer.json 's/"##x":35/"##x\\u0000":35/' 'a NUL in a token' 'NUL near byte'
     change tokenizer.json 's/"##x":35/"##x\\\\\\u0000":35/' 'a NUL behind a backslash' 'NUL near byte'
@@ -960,6 +973,34 @@ test_output_errors() {
     rm -f "$work/dir/here"
 }
 
+# Under whatever name, what goes to standard output follows what is there.
+test_names_of_standard_output() {
+    if ! test -e /dev/stdout; then
+        skip "a name of standard output" "there is no /dev/stdout"
+        return
+    fi
+    echo old >"$work/log"
+    {
+        run --format text --output /dev/stdout "$work/lines"
+        echo new
+    } >>"$work/log"
+    { echo old && cat "$work/text" && echo new; } >"$work/expected"
+    expect "a name of standard output" same "$work/log" "$work/expected"
+}
+
+test_closed_directory() {
+    mkdir "$work/closed"
+    echo old >"$work/closed/out"
+    chmod 555 "$work/closed"
+    if touch "$work/closed/new" 2>/dev/null; then
+        skip "an output directory that takes no file" "root may write to any"
+    else
+        refuse "an output directory that takes no file" 1 'closed/out: no file can be made beside it: Permission denied' \
+            "$embed" --model "$model" --output "$work/closed/out" "$work/lines"
+    fi
+    chmod 755 "$work/closed"
+}
+
 test_full_device() {
     if ! test -c /dev/full; then
         skip "a full device" "there is no /dev/full"
@@ -1108,6 +1149,8 @@ test_usage
 test_help
 test_scripts
 test_output_errors
+test_names_of_standard_output
+test_closed_directory
 test_full_device
 test_closed_descriptors
 test_closed_pipe

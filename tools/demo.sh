@@ -42,7 +42,7 @@ show_examples() {
 
 show_embeddings() {
     echo
-    echo "Cosines between the sentence embeddings of all-MiniLM-L6-v2:"
+    echo "Cosines between the sentence embeddings of ${HEED_MODEL:-all-MiniLM-L6-v2}:"
     sentences | "$embed" --model "$1" --similarity || exit 1
     echo
     echo "Most similar to \"preparing a performance\":"
@@ -57,6 +57,8 @@ elif ! test -x "$embed"; then
     show_examples
 elif model=$(sh "$source/tools/fetch-model.sh" "$build/model-cache"); then
     show_embeddings "$model"
+elif test -n "${HEED_MODEL-}"; then
+    exit 1
 else
     echo "No model can be had: set HEED_MODEL to the directory of a BERT sentence model."
     show_examples

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *program = "heed";
@@ -28,18 +29,50 @@ void diag_replace_controls(char *text, size_t length, char replacement)
     }
 }
 
+/* Of a longer message, which quotes a long name, the middle is left out: what is wrong stands at its end. */
+#define LONGEST 1000
+#define LONGEST_BEGIN 600
+#define LONGEST_END 300
+
+static bool continues(char byte)
+{
+    return ((unsigned char)byte & 0xC0) == 0x80;
+}
+
+static void print_line(const char *message, size_t length)
+{
+    size_t begin = LONGEST_BEGIN, end = length - LONGEST_END;
+    if (length <= LONGEST) {
+        fprintf(stderr, "%s: %s\n", program, message);
+        return;
+    }
+    while (begin > 0 && continues(message[begin]))
+        begin--;
+    while (continues(message[end]))
+        end++;
+    fprintf(stderr, "%s: %.*s...%s\n", program, (int)begin, message, message + end);
+}
+
 void diag_print(const char *format, ...)
 {
-    char message[4096];
+    char some[LONGEST + 1], *message = some;
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(message, sizeof message, format, arguments);
+    int length = vsnprintf(some, sizeof some, format, arguments);
     va_end(arguments);
     if (length < 0)
         return;
+    char *all = length > LONGEST ? malloc((size_t)length + 1) : NULL;
+    if (all) {
+        va_start(arguments, format);
+        vsnprintf(all, (size_t)length + 1, format, arguments);
+        va_end(arguments);
+        message = all;
+    }
     diag_replace_controls(message, strlen(message), '?');
     diag_clear();
-    fprintf(stderr, "%s: %s\n", program, message);
+    print_line(message, strlen(message));
+    free(all);
 }
 
 void diag_show(const char *format, ...)

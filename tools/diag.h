@@ -18,7 +18,8 @@ void diag_set_program(const char *name);
 void diag_replace_controls(char *text, size_t length, char replacement);
 
 /* Prints "<program>: <message>". Control characters of the message, which may quote file names and
- * model files, become '?', so that it stays one line and cannot drive a terminal. */
+ * model files, become '?', so that it stays one line and cannot drive a terminal. Of one of more than 1000 bytes the
+ * middle is left out. */
 DIAG_PRINTF void diag_print(const char *format, ...);
 
 /* Shows a line on the terminal that is standard error, in place of the one shown before. The next

@@ -45,12 +45,24 @@ static bool take_query(void *state, const struct row *row)
     return ranking->query != NULL;
 }
 
+/* What was not embedded as it was given: in lines, or in the text of an option. */
+static void report_changes(const struct options *options, const struct embedder *embedder, const char *option)
+{
+    if (embedder->replaced && !options->quiet)
+        diag_print("%sinvalid UTF-8 sequences replaced by U+FFFD: %zu", option, embedder->replaced);
+    if (embedder->truncated && !options->quiet)
+        diag_print("%slines cut to %zu tokens: %zu", option, embedder->max_tokens, embedder->truncated);
+}
+
 /* Embeds the text that the lines are compared with. */
 static bool embed_query(struct job *job, struct embedder *embedder)
 {
     const char *query = job->options->similar;
     embedder_start(embedder, take_query, &job->ranking);
-    return embedder_add(embedder, query, strlen(query)) && embedder_flush(embedder) && ranking_start(&job->ranking);
+    if (!embedder_add(embedder, query, strlen(query)) || !embedder_flush(embedder))
+        return false;
+    report_changes(job->options, embedder, "--similar: ");
+    return ranking_start(&job->ranking);
 }
 
 static bool start_job(struct job *job, struct embedder *embedder)
@@ -103,10 +115,7 @@ static void close_job(struct job *job)
 
 static void report(const struct options *options, const struct embedder *embedder, double seconds)
 {
-    if (embedder->replaced && !options->quiet)
-        diag_print("invalid UTF-8 sequences replaced by U+FFFD: %zu", embedder->replaced);
-    if (embedder->truncated && !options->quiet)
-        diag_print("lines cut to %zu tokens: %zu", embedder->max_tokens, embedder->truncated);
+    report_changes(options, embedder, "");
     if (options->verbose && embedder->context)
         diag_print("level %s, threads: %zu, lines: %zu, tokens: %zu, %.3f s, %.1f lines/s, %.0f tokens/s",
                    heed_context_level(embedder->context), heed_context_threads(embedder->context), embedder->lines,

@@ -108,9 +108,23 @@ static bool wrong(const char *path, const char *name, const char *kind)
     return false;
 }
 
+/* The member in *member, or NULL. Readers differ in which of two that have the same name they take: neither is. */
+static bool find_member(const char *path, const cJSON *object, const char *name, const cJSON **member)
+{
+    *member = json_member(object, name);
+    for (const cJSON *other = *member ? (*member)->next : NULL; other; other = other->next)
+        if (strcmp(other->string, name) == 0) {
+            diag_print("%s: %s is given twice", path, name);
+            return false;
+        }
+    return true;
+}
+
 bool json_get_bool(const char *path, const cJSON *object, const char *name, bool *value)
 {
-    const cJSON *member = json_member(object, name);
+    const cJSON *member;
+    if (!find_member(path, object, name, &member))
+        return false;
     if (member && !cJSON_IsBool(member))
         return wrong(path, name, "true or false");
     if (member)
@@ -120,7 +134,9 @@ bool json_get_bool(const char *path, const cJSON *object, const char *name, bool
 
 bool json_get_size(const char *path, const cJSON *object, const char *name, size_t max, size_t *value)
 {
-    const cJSON *member = json_member(object, name);
+    const cJSON *member;
+    if (!find_member(path, object, name, &member))
+        return false;
     if (member && !json_whole(member, max, value)) {
         diag_print("%s: %s is not a whole number from 0 to %zu", path, name, max);
         return false;
@@ -130,7 +146,9 @@ bool json_get_size(const char *path, const cJSON *object, const char *name, size
 
 bool json_get_string(const char *path, const cJSON *object, const char *name, const char **value)
 {
-    const cJSON *member = json_member(object, name);
+    const cJSON *member;
+    if (!find_member(path, object, name, &member))
+        return false;
     if (member && !cJSON_IsString(member))
         return wrong(path, name, "a string");
     if (member)
@@ -140,7 +158,9 @@ bool json_get_string(const char *path, const cJSON *object, const char *name, co
 
 bool json_get_list(const char *path, const cJSON *object, const char *name, int type, const cJSON **value)
 {
-    const cJSON *member = json_member(object, name);
+    const cJSON *member;
+    if (!find_member(path, object, name, &member))
+        return false;
     if (member && !is_of_type(member, type))
         return wrong(path, name, kind_of_type(type));
     if (member)

@@ -26,7 +26,7 @@ const cJSON *json_member(const cJSON *object, const char *name);
 bool json_whole(const cJSON *value, size_t max, size_t *number);
 
 /* Each of these leaves *value alone where the member is missing, and returns false, after a message
- * that names the file and the member, where it is of another kind. */
+ * that names the file and the member, where it is of another kind or there are two of that name. */
 bool json_get_bool(const char *path, const cJSON *object, const char *name, bool *value);
 bool json_get_size(const char *path, const cJSON *object, const char *name, size_t max, size_t *value);
 bool json_get_string(const char *path, const cJSON *object, const char *name, const char **value);

@@ -63,7 +63,7 @@ static void set_unfinished(char *path)
 static mode_t mode_of(const struct stat *replaced)
 {
     if (replaced)
-        return replaced->st_mode & 07777;
+        return replaced->st_mode & 0777;
     mode_t mask = umask(0);
     umask(mask);
     return 0666 & ~mask;
@@ -98,7 +98,7 @@ static bool make_temporary(struct target *target, const struct stat *replaced)
     int error = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (descriptor < 0) {
-        diag_print("%s: %s", target->name, strerror(error));
+        diag_print("%s: %s%s", target->name, replaced ? "no file can be made beside it: " : "", strerror(error));
         free(target->temporary);
         target->temporary = NULL;
         return false;
@@ -117,6 +117,13 @@ static bool open_in_place(struct target *target, const char *path)
     if (!target->stream)
         diag_print("%s: %s", path, strerror(errno));
     return target->stream != NULL;
+}
+
+/* Under another name, such as /dev/stdout: a file that is replaced there would lose what goes to it besides. */
+static bool is_standard_output(const struct stat *file)
+{
+    struct stat out;
+    return fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == file->st_dev && out.st_ino == file->st_ino;
 }
 
 bool target_open(struct target *target, const char *path)
@@ -141,6 +148,10 @@ bool target_open(struct target *target, const char *path)
     if (!exists && error != ENOENT) {
         diag_print("%s: %s", path, strerror(error));
         return false;
+    }
+    if (exists && is_standard_output(&status)) {
+        target->stream = stdout;
+        return true;
     }
     if (exists && !S_ISREG(status.st_mode))
         return open_in_place(target, path);

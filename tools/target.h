@@ -13,7 +13,7 @@ struct target {
     char *temporary;
 };
 
-/* Opens path, or standard output if it is NULL. A regular file is written under a temporary name
+/* Opens path, or standard output if it is NULL or a name of it. A regular file is written under a temporary name
  * beside it, which a signal removes. path is kept. false after a message. */
 bool target_open(struct target *target, const char *path);
 

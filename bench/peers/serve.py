@@ -100,8 +100,9 @@ class Server:
 
 def main():
     if len(sys.argv) != 2 or sys.argv[1] not in LIBRARIES:
-        print(__doc__.strip())
-        sys.exit(0 if sys.argv[1:] in (["-h"], ["--help"]) else 2)
+        wanted = sys.argv[1:] in (["-h"], ["--help"])
+        print(__doc__.strip(), file=sys.stdout if wanted else sys.stderr)
+        sys.exit(0 if wanted else 2)
     # What libraries print must not end up among the answers.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
