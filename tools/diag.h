@@ -14,7 +14,8 @@
 /* The name that starts every message; it is kept, not copied. */
 void diag_set_program(const char *name);
 
-/* Replaces every byte of control characters, which could drive a terminal, in UTF-8 that a NUL follows. */
+/* Replaces every byte of control characters, which could drive a terminal or turn its text, in UTF-8 that a NUL
+ * follows. */
 void diag_replace_controls(char *text, size_t length, char replacement);
 
 /* Prints "<program>: <message>". Control characters of the message, which may quote file names and

@@ -29,8 +29,8 @@ find_pip() {
 }
 
 fetch() {
-    mkdir -p "$cache" || fail "cannot make $cache"
-    work=$(mktemp -d "$cache/fetch.XXXXXX") || fail "cannot write to $cache"
+    mkdir -p "$cache" 2>/dev/null || fail "cannot make $cache"
+    work=$(mktemp -d "$cache/fetch.XXXXXX" 2>/dev/null) || fail "cannot write to $cache"
     trap 'rm -rf "$work"' EXIT
     trap 'exit 1' HUP INT TERM
     find_pip

@@ -18,7 +18,10 @@ esac
 
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 source=$(cd "$here/../.." && pwd) || exit 1
-build=$(cd "${1:-.}" && pwd) || exit 1
+build=$(cd "${1:-.}" 2>/dev/null && pwd) || {
+    echo "check-reference: ${1:-.}: no such directory" >&2
+    exit 1
+}
 embed=$build/tools/heed-embed
 info=$build/tools/heed-info
 work=$build/reference-check

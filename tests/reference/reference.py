@@ -9,8 +9,11 @@ import random
 import subprocess
 import sys
 
-import numpy as np
-from tokenizers import Tokenizer
+try:
+    import numpy as np
+    from tokenizers import Tokenizer
+except ImportError as error:
+    sys.exit(f"reference.py: {error}")
 
 import bert
 import sentences
