@@ -17,7 +17,8 @@ void heed_require(struct heed_operands *operands, bool condition, heed_status ot
         heed_fail(operands, otherwise);
 }
 
-/* Elements are bytes, floats, integers up to size_t, or doubles, which i686 aligns to less than their size. */
+/* A power of two: elements are bytes, floats, integers up to size_t, or doubles, which i686 aligns to less than their
+ * size. */
 static size_t alignment_of(size_t size)
 {
     return size == sizeof(double) ? _Alignof(double) : size;
@@ -27,7 +28,7 @@ heed_status heed_array_check(const void *data, size_t size, size_t elements)
 {
     uintptr_t begin = (uintptr_t)data;
     size_t bytes = heed_times(elements, size);
-    if (begin % alignment_of(size) != 0)
+    if ((begin & (alignment_of(size) - 1)) != 0) /* % would divide */
         return HEED_ERR_ALIGNMENT;
     return bytes > PTRDIFF_MAX || bytes > UINTPTR_MAX - begin ? HEED_ERR_OVERFLOW : HEED_OK;
 }
@@ -221,7 +222,7 @@ void heed_read_offsets(struct heed_operands *operands, const struct heed_sequenc
 size_t heed_floats_before(struct heed_operands *operands, const float *data, const struct heed_sequences *s,
                           size_t stride)
 {
-    size_t begin = s->batch > 0 && s->offsets ? s->offsets[0] : 0, floats = heed_times(begin, stride);
+    size_t begin = s->batch > 0 ? s->offsets[0] : 0, floats = heed_times(begin, stride);
     if (begin == 0 || s->offsets[s->batch] == begin || !data)
         return 0;
     heed_fail(operands, heed_array_check(data, sizeof *data, floats));
@@ -241,7 +242,7 @@ void heed_read_heads(struct heed_operands *operands, const heed_heads *heads, co
                      size_t rows, size_t n_heads, size_t cols)
 {
     struct heed_dims dims = dims_of(heads->batch_stride, heads->head_stride, heads->row_stride, s, rows, n_heads, cols);
-    size_t before = heed_floats_before(operands, heads->data, s, heads->row_stride);
+    size_t before = s->offsets ? heed_floats_before(operands, heads->data, s, heads->row_stride) : 0;
     heed_read_tensor(operands, heads->data ? heads->data + before : NULL, sizeof(float), &dims);
 }
 
@@ -249,6 +250,6 @@ void heed_write_heads(struct heed_operands *operands, const heed_heads_out *head
                       size_t rows, size_t n_heads, size_t cols)
 {
     struct heed_dims dims = dims_of(heads->batch_stride, heads->head_stride, heads->row_stride, s, rows, n_heads, cols);
-    size_t before = heed_floats_before(operands, heads->data, s, heads->row_stride);
+    size_t before = s->offsets ? heed_floats_before(operands, heads->data, s, heads->row_stride) : 0;
     heed_write_tensor(operands, heads->data ? heads->data + before : NULL, sizeof(float), &dims);
 }
