@@ -246,25 +246,29 @@ static size_t row_start(const heed_heads *heads, const struct heed_sequences *s,
     return heed_head_start(heads, s, b, h) + row * heads->row_stride;
 }
 
+/* The same of an output, whose memory counts for nothing here. */
+static size_t out_start(const heed_heads_out *heads, const struct heed_sequences *s, size_t b, size_t h, size_t row,
+                        size_t *row_step, size_t *head_step)
+{
+    const heed_heads strides = {NULL, heads->batch_stride, heads->head_stride, heads->row_stride};
+    return row_start(&strides, s, b, h, row, row_step, head_step);
+}
+
 /* Maps and log-sum-exp go by batch_stride whatever offsets queries have. */
 static const struct heed_sequences not_ragged = {0, 0, NULL};
 
 static void set_outputs(struct heed_attention_task *task, const struct attention *a, size_t b, size_t h, size_t row)
 {
     const heed_attention_args *args = &a->args;
-    const heed_heads out = {NULL, args->out.batch_stride, args->out.head_stride, args->out.row_stride};
-    const heed_heads map = {NULL, args->map.batch_stride, args->map.head_stride, args->map.row_stride};
-    const heed_heads sum = {NULL, args->log_sum_exp.batch_stride, args->log_sum_exp.head_stride,
-                            args->log_sum_exp.row_stride};
     task->out = task->scratch;
     if (args->value_dim > 0)
-        task->out = args->out.data + row_start(&out, &a->queries, b, h, row, &task->out_row, &task->out_head);
+        task->out = args->out.data + out_start(&args->out, &a->queries, b, h, row, &task->out_row, &task->out_head);
     task->map_cols = args->seq_kv;
     if (args->map.data)
-        task->map = args->map.data + row_start(&map, &not_ragged, b, h, row, &task->map_row, &task->map_head);
+        task->map = args->map.data + out_start(&args->map, &not_ragged, b, h, row, &task->map_row, &task->map_head);
     if (args->log_sum_exp.data)
-        task->log_sum =
-            args->log_sum_exp.data + row_start(&sum, &not_ragged, b, h, row, &task->log_sum_row, &task->log_sum_head);
+        task->log_sum = args->log_sum_exp.data +
+                        out_start(&args->log_sum_exp, &not_ragged, b, h, row, &task->log_sum_row, &task->log_sum_head);
 }
 
 /* What task (unit of heads, tile) of all tiles is about: rows from `row` on of one head of one sequence, or the heads

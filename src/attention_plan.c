@@ -237,7 +237,8 @@ static bool shares_keys(const struct attention *a)
     return a->args.n_heads > a->args.n_kv_heads && queries >= 1 && queries <= FEW_QUERIES && !alone;
 }
 
-/* The mean over heads wants all of them in order. */
+/* What a task is: some rows of one head or, few of them, of several; of all heads in turn where their mean is wanted,
+ * which adds them in order. */
 static void choose_tasks(struct attention *a)
 {
     const heed_attention_args *args = &a->args;
