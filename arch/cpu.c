@@ -4,6 +4,8 @@
  * A bundle counts only if the operating system saves its registers (XCR0): virtual machines report
  * AVX-512 in cpuid with the state off. AVX2 does not imply FMA: both have their own bit.
  */
+#include "unchecked.h"
+
 #include "cpu.h"
 
 #include <stddef.h>

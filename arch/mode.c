@@ -2,6 +2,8 @@
  * The control bits of MXCSR, FPCR or FPSCR; elsewhere the rounding direction that C knows. Not the bits in the same
  * registers that tell what has happened.
  */
+#include "unchecked.h"
+
 #include "mode.h"
 
 #if defined(__SSE__)

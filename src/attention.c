@@ -28,7 +28,7 @@ struct attention_run {
 
 static size_t scratch_parts(const struct attention *a)
 {
-    if (heed_attention_is_empty(a))
+    if (a->empty)
         return 0;
     size_t prefix = heed_scratch_part(heed_plus(a->args.batch, 1), sizeof(size_t));
     size_t parts = heed_plus(prefix, prefix);
@@ -494,7 +494,7 @@ static void run_attention(struct attention_run *run)
 /* Several parts for each task, though there may be tasks enough. */
 static void split_keys(struct attention_run *run)
 {
-    size_t blocks = heed_ceil_div(run->a.longest_keys, HEED_KEY_BLOCK),
+    size_t blocks = heed_key_blocks(&run->a),
            wanted = heed_ceil_div(SPLITS * heed_workers(run->a.context), run->a.tasks);
     wanted = wanted < 2 ? 2 : wanted < blocks ? wanted : blocks;
     run->split_keys = heed_ceil_div(blocks, wanted) * HEED_KEY_BLOCK;
@@ -527,9 +527,9 @@ heed_status heed_attention(const heed_context *context, const heed_attention_arg
     heed_require(&operands, bytes <= PTRDIFF_MAX, HEED_ERR_OVERFLOW);
     heed_status status = heed_operands_check(&operands, workspace, bytes);
     struct heed_scratch scratch;
-    if (status == HEED_OK && !heed_attention_is_empty(&run.a))
+    if (status == HEED_OK && !run.a.empty)
         status = heed_scratch_open(&scratch, run.a.context, workspace, bytes);
-    if (status != HEED_OK || heed_attention_is_empty(&run.a))
+    if (status != HEED_OK || run.a.empty)
         return status;
 
     take_scratch(&run, &scratch);

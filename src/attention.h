@@ -24,7 +24,8 @@ struct attention {
     size_t task_rows, task_heads;
     size_t tasks; /* runs of query rows */
     float scale_log2e, cap, cap_slope;
-    /* Floats of scratch, of a call that is not empty: */
+    bool empty; /* nothing to compute, nor any scratch to do it in */
+    /* Floats of scratch, if not: */
     size_t packed_k_floats, packed_v_floats; /* of all heads, or of one for each worker */
     size_t worker_floats, map_floats;        /* of each worker, and for its map of a task at the end of them */
     size_t partial_floats;                   /* of a task's results of all key blocks */
@@ -101,12 +102,14 @@ static inline size_t heed_tiles_of(const struct attention *a, size_t b)
     return heed_ceil_div(heed_rows_of(a, queries), heed_task_rows_of(a, queries));
 }
 
+static inline size_t heed_key_blocks(const struct attention *a)
+{
+    return heed_ceil_div(a->longest_keys, HEED_KEY_BLOCK);
+}
+
 /* Checks all arguments but the operands' memory, and plans the call. */
 heed_status heed_attention_describe(struct attention *a, const heed_context *context, struct heed_context *fallback,
                                     const heed_attention_args *args, const struct heed_sequences *coming, bool lasting);
-
-/* Whether there is nothing to compute, nor any scratch needed. */
-bool heed_attention_is_empty(const struct attention *a);
 
 /* Says how the keys and values of a task, which is all there but for what its rows see of them, are best read. */
 void heed_foresee_keys(const struct attention *a, struct heed_attention_task *task);

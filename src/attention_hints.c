@@ -108,9 +108,10 @@ static bool wants_tall_tiles(const struct attention *a, size_t keys)
     return a->context->wide_core || bytes >= (double)a->context->l2;
 }
 
-/* The most columns of a tile of packed keys; 0 leaves it to the tiles. Seven rows would go by three panels, which do
- * not divide a block, and no other tile than the widest of its height asks for what comes next: of keys that the last
- * cache does not hold 13 and 14 rows take 1.06 to 1.16 times as long. */
+/* The most columns of a tile of packed keys; 0 leaves it to the tiles, by which seven rows take three panels lest they
+ * want for registers. Those do not divide a block, and no other tile than the widest of its height asks for what comes
+ * next: of keys that the last cache does not hold 13 and 14 rows take 1.06 to 1.16 times as long. Four panels are what
+ * five and six rows take anyway. */
 static size_t most_key_cols(const struct attention *a, size_t rows, double bytes)
 {
     bool cached = !heed_foresees(a->context) || bytes < (double)a->context->in_order;

@@ -338,14 +338,14 @@ static size_t worker_floats(const struct attention *a)
 
 static size_t partial_floats(const struct attention *a)
 {
-    size_t rows = heed_rows_of(a, a->args.seq_q), blocks = heed_ceil_div(a->longest_keys, HEED_KEY_BLOCK);
+    size_t rows = heed_rows_of(a, a->args.seq_q);
     if (a->loop != HEED_ATTENTION_LOOP_KEYS)
         return 0;
-    return heed_times(heed_times(rows < a->task_rows ? rows : a->task_rows, blocks),
+    return heed_times(heed_times(rows < a->task_rows ? rows : a->task_rows, heed_key_blocks(a)),
                       heed_attention_partial(1, a->args.value_dim, 1));
 }
 
-bool heed_attention_is_empty(const struct attention *a)
+static bool is_empty(const struct attention *a)
 {
     return a->args.batch == 0 || a->args.n_heads == 0 || a->query_rows == 0 ||
            (a->args.value_dim == 0 && !a->args.log_sum_exp.data &&
@@ -392,7 +392,8 @@ heed_status heed_attention_describe(struct attention *a, const heed_context *con
     a->longest_keys = find_longest_keys(a);
     choose_tasks(a);
     a->loop = choose_loop(a);
-    if (!heed_attention_is_empty(a))
+    a->empty = is_empty(a);
+    if (!a->empty)
         find_sizes(a);
     return set_scale(a);
 }

@@ -242,7 +242,8 @@ void heed_read_heads(struct heed_operands *operands, const heed_heads *heads, co
                      size_t rows, size_t n_heads, size_t cols)
 {
     struct heed_dims dims = dims_of(heads->batch_stride, heads->head_stride, heads->row_stride, s, rows, n_heads, cols);
-    size_t before = s->offsets ? heed_floats_before(operands, heads->data, s, heads->row_stride) : 0;
+    size_t before =
+        is_empty(&dims) || !s->offsets ? 0 : heed_floats_before(operands, heads->data, s, heads->row_stride);
     heed_read_tensor(operands, heads->data ? heads->data + before : NULL, sizeof(float), &dims);
 }
 
@@ -250,6 +251,7 @@ void heed_write_heads(struct heed_operands *operands, const heed_heads_out *head
                       size_t rows, size_t n_heads, size_t cols)
 {
     struct heed_dims dims = dims_of(heads->batch_stride, heads->head_stride, heads->row_stride, s, rows, n_heads, cols);
-    size_t before = s->offsets ? heed_floats_before(operands, heads->data, s, heads->row_stride) : 0;
+    size_t before =
+        is_empty(&dims) || !s->offsets ? 0 : heed_floats_before(operands, heads->data, s, heads->row_stride);
     heed_write_tensor(operands, heads->data ? heads->data + before : NULL, sizeof(float), &dims);
 }

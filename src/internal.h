@@ -371,7 +371,8 @@ static inline size_t heed_head_start(const heed_heads *heads, const struct heed_
     return batch + h * heads->head_stride;
 }
 
-/* Floats of a matrix, ragged if it has sequences, before the rows of the first one; a failure if no memory has them. */
+/* Floats of a ragged matrix of elements before the rows of the first sequence, if there are any; a failure if no memory
+ * has them. */
 size_t heed_floats_before(struct heed_operands *operands, const float *data, const struct heed_sequences *s,
                           size_t stride);
 

@@ -888,6 +888,10 @@ static void test_pool(void)
     WRONG(HEED_OK, (p.sequences = 0, p.offsets = NULL, p.src = p.dst = NULL));
     WRONG(HEED_OK, (p.cols = 0, p.src = p.dst = NULL));
     GOOD((p.offset[0] = p.offset[1] = p.offset[2] = p.offset[3] = 0, p.src = NULL));
+    GOOD((p.offset[0] = p.offset[1] = p.offset[2] = p.offset[3] = 5, p.src = NULL));
+    /* Rows before the first offset are no part of a call. */
+    WRONG(HEED_ERR_OVERFLOW, (p.offset[0] = SIZE_MAX / 8, p.offset[1] = p.offset[2] = p.offset[3] = SIZE_MAX / 8 + 1));
+    WRONG(HEED_OK, (p.cols = 0, p.offset[0] = p.offset[1] = 1, p.src = shifted(p.src, 1)));
 #undef reset
 #undef call
     end();

@@ -511,7 +511,7 @@ test_bad_models() {
         'flat|token_type_embeddings.weight: shape does not fit' \
         'wrong-size|do not fit dtype and shape' 'overlap|overlap another tensor' 'gap|leave a gap' \
         'decreasing|decrease' 'outside|outside the file' 'negative|not two whole numbers' \
-        'trailing|follow the last tensor' 'duplicate|two of that name' 'missing|is missing'; do
+        'trailing|follow the last tensor' 'duplicate|is given twice' 'missing|is missing'; do
         new_model "$broken" f32 "${fault%%|*}"
         mkdir -p "$work/empty"
         refuse "model.safetensors: ${fault%%|*}" 1 "model\\.safetensors: .*${fault#*|}" \
@@ -609,8 +609,11 @@ test_bad_configs() {
         'an added token of 4001 bytes' 'added token "0*..." has more than 4000 bytes'
     long=$(printf '%06000d' 0)
     change config.json "s/\"gelu\"/\"$long\"/" 'a message of a long name' 'hidden_act "0*\.\.\.0*" is not supported$'
-    change config.json 's/"hidden_act"/"vocab_size":36,"hidden_act"/' 'a key twice' 'vocab_size is given twice'
-    change tokenizer.json 's/"##x":35/"cat":35/' 'a token twice' 'token cat is in the vocabulary twice'
+    change config.json 's/"hidden_act"/"vocab_size":36,"hidden_act"/' 'a key twice' '"vocab_size" is given twice'
+    change config.json 's/"hidden_act"/"hidden_act":null,"hidden_act"/' 'a key twice, once null' \
+        '"hidden_act" is given twice'
+    change tokenizer.json 's/"normalizer":/"normalizer":{},"normalizer":/' 'a part twice' '"normalizer" is given twice'
+    change tokenizer.json 's/"##x":35/"cat":35/' 'a token twice' '"cat" is given twice'
     change tokenizer.json 's/"##x":35/"##x\\u0000":35/' 'a NUL in a token' 'NUL near byte'
     change tokenizer.json 's/"##x":35/"##x\\\\\\u0000":35/' 'a NUL behind a backslash' 'NUL near byte'
     change config.json 's/"gelu"/"gelu\\u0000"/' 'a NUL in a name' 'NUL near byte'
@@ -737,7 +740,7 @@ test_templates() {
         '1000 ids around every line' 'leaves no room for the 1000'
     change tokenizer.json "$(template "$cls,$sequence,$cls" "{\"[CLS]\":{\"ids\":[$ids,2]}}")" \
         '1002 ids around every line' 'with so many ids'
-    names=$(printf '%0999d' 0 | sed 's/0/"":0,/g')
+    names=$(awk 'BEGIN { for (i = 0; i < 999; i++) printf "\"%d\":0,", i }')
     change tokenizer.json "$(template "$cls,$sequence" "{$names\"[CLS]\":{\"ids\":[36]}}")" '1000 special tokens' \
         'id of special token "\[CLS\]" is not'
     change tokenizer.json "$(template "$cls,$sequence" "{$names\"\":0,\"[CLS]\":{\"ids\":[36]}}")" \

@@ -19,19 +19,20 @@ void diag_set_program(const char *name)
 }
 
 /* Bytes of a control character that begins here, or 0: U+0000 to U+001F, U+007F to U+009F; what ends lines, U+2028 and
- * U+2029; and what turns the direction of text, U+202A to U+202E and U+2066 to U+2069. */
+ * U+2029; and what turns the direction of text, U+061C, U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069. */
 static size_t control_bytes(const char *text)
 {
     unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
     if (first < ' ' || first == 0x7F)
         return 1;
-    if (first == 0xC2 && second >= 0x80 && second <= 0x9F)
+    if ((first == 0xC2 && second >= 0x80 && second <= 0x9F) || (first == 0xD8 && second == 0x9C))
         return 2;
     if (first != 0xE2 || (second != 0x80 && second != 0x81))
         return 0;
     unsigned char third = (unsigned char)text[2];
-    bool is_control = second == 0x80 ? third >= 0xA8 && third <= 0xAE : third >= 0xA6 && third <= 0xA9;
-    return is_control ? 3 : 0;
+    if (second == 0x81)
+        return third >= 0xA6 && third <= 0xA9 ? 3 : 0;
+    return third == 0x8E || third == 0x8F || (third >= 0xA8 && third <= 0xAE) ? 3 : 0;
 }
 
 void diag_replace_controls(char *text, size_t length, char replacement)

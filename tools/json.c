@@ -5,6 +5,7 @@
 #include "diag.h"
 #include "file.h"
 #include "json.h"
+#include "memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,41 @@ static bool find_nul(const char *bytes, size_t length, size_t *at)
     return false;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Readers differ in which of two members of one name they take: neither is. */
+static bool members_differ(const char *path, const cJSON *object)
+{
+    size_t count = 0, twin = 1;
+    for (const cJSON *member = object->child; member; member = member->next)
+        count++;
+    const char **names = count > 1 ? memory_array(count, sizeof *names) : NULL;
+    if (!names)
+        return count <= 1;
+    count = 0;
+    for (const cJSON *member = object->child; member; member = member->next)
+        names[count++] = member->string;
+    qsort(names, count, sizeof *names, compare_names);
+    while (twin < count && strcmp(names[twin - 1], names[twin]) != 0)
+        twin++;
+    if (twin < count)
+        diag_print("%s: \"%s\" is given twice", path, names[twin]);
+    free(names);
+    return twin == count;
+}
+
+/* cJSON nests a thousand values at the most. */
+static bool all_members_differ(const char *path, const cJSON *value)
+{
+    for (const cJSON *part = value->child; part; part = part->next)
+        if (!all_members_differ(path, part))
+            return false;
+    return !cJSON_IsObject(value) || members_differ(path, value);
+}
+
 cJSON *json_parse(const char *path, const char *bytes, size_t length)
 {
     cJSON_Hooks hooks = {allocate, free};
@@ -50,7 +86,10 @@ cJSON *json_parse(const char *path, const char *bytes, size_t length)
         diag_print("%s: out of memory", path);
     else if (!json)
         diag_print("%s: not valid JSON near byte %zu", path, end ? (size_t)(end - bytes) : 0);
-    return json;
+    if (!json || all_members_differ(path, json))
+        return json;
+    cJSON_Delete(json);
+    return NULL;
 }
 
 static bool is_of_type(const cJSON *value, int type)
@@ -108,23 +147,9 @@ static bool wrong(const char *path, const char *name, const char *kind)
     return false;
 }
 
-/* The member in *member, or NULL. Readers differ in which of two that have the same name they take: neither is. */
-static bool find_member(const char *path, const cJSON *object, const char *name, const cJSON **member)
-{
-    *member = json_member(object, name);
-    for (const cJSON *other = *member ? (*member)->next : NULL; other; other = other->next)
-        if (strcmp(other->string, name) == 0) {
-            diag_print("%s: %s is given twice", path, name);
-            return false;
-        }
-    return true;
-}
-
 bool json_get_bool(const char *path, const cJSON *object, const char *name, bool *value)
 {
-    const cJSON *member;
-    if (!find_member(path, object, name, &member))
-        return false;
+    const cJSON *member = json_member(object, name);
     if (member && !cJSON_IsBool(member))
         return wrong(path, name, "true or false");
     if (member)
@@ -134,9 +159,7 @@ bool json_get_bool(const char *path, const cJSON *object, const char *name, bool
 
 bool json_get_size(const char *path, const cJSON *object, const char *name, size_t max, size_t *value)
 {
-    const cJSON *member;
-    if (!find_member(path, object, name, &member))
-        return false;
+    const cJSON *member = json_member(object, name);
     if (member && !json_whole(member, max, value)) {
         diag_print("%s: %s is not a whole number from 0 to %zu", path, name, max);
         return false;
@@ -146,9 +169,7 @@ bool json_get_size(const char *path, const cJSON *object, const char *name, size
 
 bool json_get_string(const char *path, const cJSON *object, const char *name, const char **value)
 {
-    const cJSON *member;
-    if (!find_member(path, object, name, &member))
-        return false;
+    const cJSON *member = json_member(object, name);
     if (member && !cJSON_IsString(member))
         return wrong(path, name, "a string");
     if (member)
@@ -158,9 +179,7 @@ bool json_get_string(const char *path, const cJSON *object, const char *name, co
 
 bool json_get_list(const char *path, const cJSON *object, const char *name, int type, const cJSON **value)
 {
-    const cJSON *member;
-    if (!find_member(path, object, name, &member))
-        return false;
+    const cJSON *member = json_member(object, name);
     if (member && !is_of_type(member, type))
         return wrong(path, name, kind_of_type(type));
     if (member)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Parses length bytes, which a NUL follows. NULL after a message that names the file. Strings hold no
- * NUL. */
+ * NUL, and no object two members of one name. */
 cJSON *json_parse(const char *path, const char *bytes, size_t length);
 
 /* Reads and parses a file that holds a value of that type, cJSON_Object or cJSON_Array. *json is NULL
@@ -26,7 +26,7 @@ const cJSON *json_member(const cJSON *object, const char *name);
 bool json_whole(const cJSON *value, size_t max, size_t *number);
 
 /* Each of these leaves *value alone where the member is missing, and returns false, after a message
- * that names the file and the member, where it is of another kind or there are two of that name. */
+ * that names the file and the member, where it is of another kind. */
 bool json_get_bool(const char *path, const cJSON *object, const char *name, bool *value);
 bool json_get_size(const char *path, const cJSON *object, const char *name, size_t max, size_t *value);
 bool json_get_string(const char *path, const cJSON *object, const char *name, const char **value);

@@ -192,15 +192,6 @@ static bool check_places(const struct safetensors *file)
     return true;
 }
 
-static bool check_names(const struct safetensors *file)
-{
-    qsort(file->tensors, file->count, sizeof *file->tensors, compare_names);
-    for (size_t i = 1; i < file->count; i++)
-        if (compare_names(&file->tensors[i - 1], &file->tensors[i]) == 0)
-            return wrong(file, &file->tensors[i], "there are two of that name");
-    return true;
-}
-
 static bool read_tensors(struct safetensors *file)
 {
     if (!cJSON_IsObject(file->header)) {
@@ -219,7 +210,10 @@ static bool read_tensors(struct safetensors *file)
             return false;
         file->count++;
     }
-    return check_places(file) && check_names(file);
+    if (!check_places(file))
+        return false;
+    qsort(file->tensors, file->count, sizeof *file->tensors, compare_names); /* for safetensors_find */
+    return true;
 }
 
 bool safetensors_open(struct safetensors *file, const char *path)

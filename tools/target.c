@@ -7,6 +7,7 @@
 #include "target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -119,11 +120,14 @@ static bool open_in_place(struct target *target, const char *path)
     return target->stream != NULL;
 }
 
-/* Under another name, such as /dev/stdout: a file that is replaced there would lose what goes to it besides. */
+/* A regular file that standard output goes to as well, under its own name or one such as /dev/stdout: if it were
+ * replaced, what else goes there would be lost. */
 static bool is_standard_output(const struct stat *file)
 {
     struct stat out;
-    return fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == file->st_dev && out.st_ino == file->st_ino;
+    int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    return S_ISREG(file->st_mode) && flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && fstat(STDOUT_FILENO, &out) == 0 &&
+           out.st_dev == file->st_dev && out.st_ino == file->st_ino;
 }
 
 bool target_open(struct target *target, const char *path)

@@ -13,8 +13,8 @@ struct target {
     char *temporary;
 };
 
-/* Opens path, or standard output if it is NULL or a name of it. A regular file is written under a temporary name
- * beside it, which a signal removes. path is kept. false after a message. */
+/* Opens path, or standard output if it is NULL or the file that it goes to. A regular file is written under a temporary
+ * name beside it, which a signal removes. path is kept. false after a message. */
 bool target_open(struct target *target, const char *path);
 
 /* Whether the stream can be written to without error so far; says so if not. */

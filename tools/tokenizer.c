@@ -119,10 +119,6 @@ static bool read_model(const struct source *source, const cJSON *json)
             diag_print("%s: token %s has no valid id", source->path, entry->string);
             return false;
         }
-        if (find_token(source, entry->string) >= 0) {
-            diag_print("%s: token %s is in the vocabulary twice", source->path, entry->string);
-            return false;
-        }
         if (!put_token(source, &wordpiece->vocab, entry->string, strlen(entry->string), id))
             return false;
     }
