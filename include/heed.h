@@ -617,12 +617,11 @@ typedef struct heed_kv_cache heed_kv_cache;
 /* softmax(shape(scale q k^T) + mask) v, head by head (arXiv:1706.03762, section 3.2; grouped heads:
  * arXiv:2305.13245).
  *
- * A batch is either `batch` sequences of seq_q queries and seq_kv keys, or ragged: with q_offsets
- * (batch + 1 entries that do not decrease) the queries of sequence b are rows q_offsets[b] ..
- * q_offsets[b + 1] - 1 of one tensor, q.batch_stride and out.batch_stride are not used, and seq_q
- * is the most that any sequence has. kv_offsets does the same for k, v and seq_kv. Rows before the first offset are
- * no part of the call. With a cache keys
- * and values come from there; k, v and kv_offsets are not used, and seq_kv is the most keys that any sequence has.
+ * A batch is either `batch` sequences of seq_q queries and seq_kv keys, or ragged: with q_offsets (batch + 1 entries
+ * that do not decrease) the queries of sequence b are rows q_offsets[b] .. q_offsets[b + 1] - 1 of one tensor,
+ * q.batch_stride and out.batch_stride are not used, and seq_q is the most that any sequence has. kv_offsets does the
+ * same for k, v and seq_kv. Rows before the first offset are no part of the call. With a cache keys and values come
+ * from there; k, v and kv_offsets are not used, and seq_kv is the most keys that any sequence has.
  *
  * A query has a position among the len keys of its sequence (kv_lengths where given): query i of n is at i with
  * HEED_CAUSAL_TOP_LEFT, and at i + len - n otherwise. A window lets it see the keys from position -
@@ -747,10 +746,9 @@ HEED_API heed_status heed_kv_cache_append(const heed_context *context, heed_kv_c
 /* Appends to several sequences at once: n keys and values to each of `batch` of them, or with offsets (batch + 1
  * entries that do not decrease) ragged, rows offsets[b] .. offsets[b + 1] - 1 of k and v being those of sequence b,
  * batch_stride then not being used and n the most that any has; rows before the first offset are no part of the call.
- * sequences is [batch], the cache's sequence for each,
- * none twice where anything is appended (HEED_ERR_OVERLAP); NULL: the same. As so many calls of heed_kv_cache_append,
- * in order, but on an error nothing is appended. k and v may be NULL where there are no rows; the cache overlaps no
- * input. NaN and infinity are kept as they are. */
+ * sequences is [batch], the cache's sequence for each, none twice where anything is appended (HEED_ERR_OVERLAP);
+ * NULL: the same. As so many calls of heed_kv_cache_append, in order, but on an error nothing is appended. k and v may
+ * be NULL where there are no rows; the cache overlaps no input. NaN and infinity are kept as they are. */
 HEED_API heed_status heed_kv_cache_append_batch(const heed_context *context, heed_kv_cache *cache, size_t batch,
                                                 const size_t *sequences, size_t n, const size_t *offsets,
                                                 const heed_heads *k, const heed_heads *v);
