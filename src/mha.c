@@ -14,6 +14,9 @@ struct mha {
     size_t seq_kv;              /* the most keys that a sequence of the batch attends to */
     size_t query_rows, key_rows;
     size_t query_dim, key_dim, concat_dim, value_cols; /* columns of the projections */
+    bool lasting;                                      /* planned for all lengths that the cache may come to have */
+    size_t scratch_parts;  /* bytes of q, k, v, concat and positions, and of the attention within */
+    size_t attention_part; /* those of the latter */
 };
 
 static heed_status check_weights(struct mha *m)
@@ -66,7 +69,7 @@ static heed_status describe(struct mha *m, const heed_context *context, struct h
 {
     const heed_mha_weights no_weights = HEED_MHA_WEIGHTS_INIT;
     const heed_mha_args no_args = HEED_MHA_ARGS_INIT;
-    *m = (struct mha){.w = no_weights, .args = no_args};
+    *m = (struct mha){.w = no_weights, .args = no_args, .lasting = lasting};
     heed_status status = heed_context_resolve(context, fallback, &m->context);
     if (status == HEED_OK && (!weights || !args))
         status = HEED_ERR_NULL;
@@ -94,7 +97,7 @@ static heed_status describe(struct mha *m, const heed_context *context, struct h
     if (status == HEED_OK && (!starts_at_zero(&m->queries) || !starts_at_zero(&m->keys.rows)))
         status = HEED_ERR_INDEX;
     if (status == HEED_OK && m->keys.cache)
-        status = heed_kv_append_check(&m->keys, lasting);
+        status = heed_kv_append_check(&m->keys, m->lasting);
     return status;
 }
 
@@ -168,12 +171,11 @@ static size_t counted_positions(const struct mha *m)
     return has_rotary(m) && !m->args.position_ids ? m->query_rows : 0;
 }
 
-/* Bytes of q, k, v, concat and positions, and of the attention within. */
-static heed_status scratch_parts(const struct mha *m, bool lasting, size_t *parts, size_t *attention_bytes)
+static heed_status find_scratch(struct mha *m)
 {
     heed_attention_args args = attention_args(m, NULL, NULL, NULL, NULL);
-    heed_status status = heed_attention_workspace_after(m->context, &args, &m->keys.rows, lasting, attention_bytes);
-    *parts = 0;
+    heed_status status =
+        heed_attention_workspace_after(m->context, &args, &m->keys.rows, m->lasting, &m->attention_part);
     if (is_idle(m))
         return status;
     const size_t floats[] = {
@@ -182,21 +184,19 @@ static heed_status scratch_parts(const struct mha *m, bool lasting, size_t *part
         heed_times(m->key_rows, m->value_cols),
         heed_times(m->query_rows, m->concat_dim),
     };
+    size_t parts = heed_scratch_part(counted_positions(m), sizeof(int32_t));
     for (int i = 0; i < 4; i++)
-        *parts = heed_plus(*parts, heed_scratch_part(floats[i], sizeof(float)));
-    *parts = heed_plus(*parts, heed_scratch_part(counted_positions(m), sizeof(int32_t)));
-    *parts = heed_plus(*parts, heed_scratch_part(*attention_bytes, 1));
+        parts = heed_plus(parts, heed_scratch_part(floats[i], sizeof(float)));
+    m->scratch_parts = heed_plus(parts, heed_scratch_part(m->attention_part, 1));
     return status;
 }
 
-/* Everything but the operands' memory, and the bytes of all scratch and of attention's part. */
+/* Everything but the operands' memory. */
 static heed_status plan(struct mha *m, const heed_context *context, struct heed_context *fallback,
-                        const heed_mha_weights *weights, const heed_mha_args *args, bool lasting, size_t *parts,
-                        size_t *attention_bytes)
+                        const heed_mha_weights *weights, const heed_mha_args *args, bool lasting)
 {
-    *parts = *attention_bytes = 0;
     heed_status status = describe(m, context, fallback, weights, args, lasting);
-    return status == HEED_OK ? scratch_parts(m, lasting, parts, attention_bytes) : status;
+    return status == HEED_OK ? find_scratch(m) : status;
 }
 
 heed_status heed_mha_plan(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
@@ -204,9 +204,8 @@ heed_status heed_mha_plan(const heed_context *context, const heed_mha_weights *w
 {
     struct heed_context fallback;
     struct mha m;
-    size_t parts, attention_bytes;
-    heed_status status = plan(&m, context, &fallback, weights, args, lasting, &parts, &attention_bytes);
-    return status == HEED_OK ? heed_workspace_answer(parts, bytes) : status;
+    heed_status status = plan(&m, context, &fallback, weights, args, lasting);
+    return status == HEED_OK ? heed_workspace_answer(m.scratch_parts, bytes) : status;
 }
 
 heed_status heed_mha_workspace(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
@@ -324,14 +323,14 @@ static heed_status shape_heads(const struct mha *m, size_t rows, size_t n_heads,
     return status;
 }
 
-static heed_status run_mha(const struct mha *m, struct heed_scratch *scratch, size_t attention_bytes)
+static heed_status run_mha(const struct mha *m, struct heed_scratch *scratch)
 {
     float *q = heed_scratch_take(scratch, m->query_rows * m->query_dim, sizeof(float));
     float *k = heed_scratch_take(scratch, m->key_rows * m->key_dim, sizeof(float));
     float *v = heed_scratch_take(scratch, m->key_rows * m->value_cols, sizeof(float));
     float *concat = heed_scratch_take(scratch, m->query_rows * m->concat_dim, sizeof(float));
     int32_t *counted = heed_scratch_take(scratch, counted_positions(m), sizeof(int32_t));
-    const heed_workspace inner = {heed_scratch_take(scratch, attention_bytes, 1), attention_bytes};
+    const heed_workspace inner = {heed_scratch_take(scratch, m->attention_part, 1), m->attention_part};
     const int32_t *positions = find_positions(m, counted);
 
     heed_status status = project(m, m->query_rows, m->args.x, m->args.ldx, m->w.query, m->w.query_bias, q);
@@ -358,15 +357,15 @@ static heed_status run_mha(const struct mha *m, struct heed_scratch *scratch, si
     return status;
 }
 
-/* What has been described, and checked, with the bytes of all scratch and of attention's part. */
-static heed_status open_and_run(const struct mha *m, const heed_workspace *workspace, size_t bytes,
-                                size_t attention_bytes)
+/* What has been planned, and checked. */
+static heed_status open_and_run(const struct mha *m, const heed_workspace *workspace)
 {
     struct heed_scratch scratch;
+    size_t bytes = heed_scratch_total(m->scratch_parts);
     heed_status status = is_idle(m) ? HEED_OK : heed_scratch_open(&scratch, m->context, workspace, bytes);
     if (status != HEED_OK || is_idle(m))
         return status;
-    status = run_mha(m, &scratch, attention_bytes);
+    status = run_mha(m, &scratch);
     heed_scratch_close(&scratch);
     return status;
 }
@@ -376,9 +375,8 @@ heed_status heed_mha_run(const heed_context *context, const heed_mha_weights *we
 {
     struct heed_context fallback;
     struct mha m;
-    size_t parts, attention_bytes;
-    heed_status status = plan(&m, context, &fallback, weights, args, false, &parts, &attention_bytes);
-    return status == HEED_OK ? open_and_run(&m, workspace, heed_scratch_total(parts), attention_bytes) : status;
+    heed_status status = plan(&m, context, &fallback, weights, args, false);
+    return status == HEED_OK ? open_and_run(&m, workspace) : status;
 }
 
 heed_status heed_mha(const heed_context *context, const heed_mha_weights *weights, const heed_mha_args *args,
@@ -386,14 +384,14 @@ heed_status heed_mha(const heed_context *context, const heed_mha_weights *weight
 {
     struct heed_context fallback;
     struct mha m;
-    size_t parts, attention_bytes;
     struct heed_operands operands;
-    heed_operands_begin(&operands, plan(&m, context, &fallback, weights, args, false, &parts, &attention_bytes));
-    size_t bytes = heed_scratch_total(parts);
-    heed_require(&operands, bytes <= PTRDIFF_MAX, HEED_ERR_OVERFLOW);
+    heed_operands_begin(&operands, plan(&m, context, &fallback, weights, args, false));
     if (operands.status != HEED_OK)
         return operands.status;
+    size_t bytes = heed_scratch_total(m.scratch_parts);
+    if (bytes > PTRDIFF_MAX)
+        return HEED_ERR_OVERFLOW;
     check_operands(&operands, &m);
     heed_status status = heed_operands_check(&operands, workspace, bytes);
-    return status == HEED_OK ? open_and_run(&m, workspace, bytes, attention_bytes) : status;
+    return status == HEED_OK ? open_and_run(&m, workspace) : status;
 }
