@@ -52,9 +52,9 @@ other_exports() {
 tables=$(ls .libs/libtable_*.a 2>/dev/null)
 [ -n "$tables" ] || { echo "Bail out! no table was built"; exit 99; }
 
-# What compilers call by themselves: copies, the table of a position-independent i686, divisions of 32-bit ARM, what
-# guards the stack, and on ppc64le its table and what saves registers.
-emitted='mem(cpy|set|move)|_GLOBAL_OFFSET_TABLE_|__aeabi_[a-z]*|__stack_chk_[a-z_]*|\.TOC\.|_(save|rest)[gf]pr[01]?_[0-9]+'
+# What compilers call by themselves: copies, on macOS of patterns as well, the table of a position-independent i686,
+# divisions of 32-bit ARM, what guards the stack, and on ppc64le its table and what saves registers.
+emitted='mem(cpy|set|move)|memset_pattern[0-9]+|bzero|_GLOBAL_OFFSET_TABLE_|__aeabi_[a-z]*|__stack_chk_[a-z_]*|\.TOC\.|_(save|rest)[gf]pr[01]?_[0-9]+'
 
 for archive in $tables; do
     isa=$(basename "$archive" .a | sed 's/libtable_//')
