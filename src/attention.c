@@ -246,12 +246,11 @@ static size_t row_start(const heed_heads *heads, const struct heed_sequences *s,
     return heed_head_start(heads, s, b, h) + row * heads->row_stride;
 }
 
-/* The same of an output, whose memory counts for nothing here. */
 static size_t out_start(const heed_heads_out *heads, const struct heed_sequences *s, size_t b, size_t h, size_t row,
                         size_t *row_step, size_t *head_step)
 {
-    const heed_heads strides = {NULL, heads->batch_stride, heads->head_stride, heads->row_stride};
-    return row_start(&strides, s, b, h, row, row_step, head_step);
+    const heed_heads out = heed_heads_of_out(heads);
+    return row_start(&out, s, b, h, row, row_step, head_step);
 }
 
 /* Maps and log-sum-exp go by batch_stride whatever offsets queries have. */

@@ -117,20 +117,25 @@ static bool strides_collide(const struct heed_dims *dims)
     return false;
 }
 
+static void add_tensor(struct heed_operands *operands, const void *data, size_t size, const struct heed_dims *dims,
+                       bool written)
+{
+    if (is_empty(dims))
+        return;
+    if (written && strides_collide(dims))
+        heed_fail(operands, HEED_ERR_STRIDE);
+    else
+        add_span(operands, data, size, tensor_elements(dims), 0, 0, written);
+}
+
 void heed_read_tensor(struct heed_operands *operands, const void *data, size_t size, const struct heed_dims *dims)
 {
-    if (!is_empty(dims))
-        add_span(operands, data, size, tensor_elements(dims), 0, 0, false);
+    add_tensor(operands, data, size, dims, false);
 }
 
 void heed_write_tensor(struct heed_operands *operands, void *data, size_t size, const struct heed_dims *dims)
 {
-    if (is_empty(dims))
-        return;
-    if (strides_collide(dims))
-        heed_fail(operands, HEED_ERR_STRIDE);
-    else
-        add_span(operands, data, size, tensor_elements(dims), 0, 0, true);
+    add_tensor(operands, data, size, dims, true);
 }
 
 bool heed_mask_type_is_valid(heed_mask_type type)
@@ -219,39 +224,43 @@ void heed_read_offsets(struct heed_operands *operands, const struct heed_sequenc
         heed_read(operands, s->offsets, sizeof *s->offsets, 1, s->batch + 1, s->batch + 1, 0);
 }
 
-size_t heed_floats_before(struct heed_operands *operands, const float *data, const struct heed_sequences *s,
-                          size_t stride)
+const float *heed_row_at(struct heed_operands *operands, const float *data, size_t row, size_t stride)
 {
-    size_t begin = s->batch > 0 ? s->offsets[0] : 0, floats = heed_times(begin, stride);
-    if (begin == 0 || s->offsets[s->batch] == begin || !data)
-        return 0;
+    size_t floats = heed_times(row, stride);
+    if (row == 0 || !data)
+        return data;
     heed_fail(operands, heed_array_check(data, sizeof *data, floats));
-    return operands->status == HEED_OK ? floats : 0;
+    return operands->status == HEED_OK ? data + floats : data;
 }
 
 /* A ragged tensor is one sequence of all rows. */
-static struct heed_dims dims_of(size_t batch_stride, size_t head_stride, size_t row_stride,
-                                const struct heed_sequences *s, size_t rows, size_t n_heads, size_t cols)
+static struct heed_dims dims_of(const heed_heads *heads, const struct heed_sequences *s, size_t rows, size_t n_heads,
+                                size_t cols)
 {
     if (s->offsets)
-        return (struct heed_dims){{1, n_heads, rows}, {0, head_stride, row_stride}, cols};
-    return (struct heed_dims){{s->batch, n_heads, s->length}, {batch_stride, head_stride, row_stride}, cols};
+        return (struct heed_dims){{1, n_heads, rows}, {0, heads->head_stride, heads->row_stride}, cols};
+    return (struct heed_dims){
+        {s->batch, n_heads, s->length}, {heads->batch_stride, heads->head_stride, heads->row_stride}, cols};
+}
+
+static void add_heads(struct heed_operands *operands, const heed_heads *heads, const struct heed_sequences *s,
+                      size_t rows, size_t n_heads, size_t cols, bool written)
+{
+    const struct heed_dims dims = dims_of(heads, s, rows, n_heads, cols);
+    if (!is_empty(&dims))
+        add_tensor(operands, heed_row_at(operands, heads->data, heed_sequence_begin(s, 0), heads->row_stride),
+                   sizeof(float), &dims, written);
 }
 
 void heed_read_heads(struct heed_operands *operands, const heed_heads *heads, const struct heed_sequences *s,
                      size_t rows, size_t n_heads, size_t cols)
 {
-    struct heed_dims dims = dims_of(heads->batch_stride, heads->head_stride, heads->row_stride, s, rows, n_heads, cols);
-    size_t before =
-        is_empty(&dims) || !s->offsets ? 0 : heed_floats_before(operands, heads->data, s, heads->row_stride);
-    heed_read_tensor(operands, heads->data ? heads->data + before : NULL, sizeof(float), &dims);
+    add_heads(operands, heads, s, rows, n_heads, cols, false);
 }
 
 void heed_write_heads(struct heed_operands *operands, const heed_heads_out *heads, const struct heed_sequences *s,
                       size_t rows, size_t n_heads, size_t cols)
 {
-    struct heed_dims dims = dims_of(heads->batch_stride, heads->head_stride, heads->row_stride, s, rows, n_heads, cols);
-    size_t before =
-        is_empty(&dims) || !s->offsets ? 0 : heed_floats_before(operands, heads->data, s, heads->row_stride);
-    heed_write_tensor(operands, heads->data ? heads->data + before : NULL, sizeof(float), &dims);
+    const heed_heads out = heed_heads_of_out(heads);
+    add_heads(operands, &out, s, rows, n_heads, cols, true);
 }

@@ -371,10 +371,14 @@ static inline size_t heed_head_start(const heed_heads *heads, const struct heed_
     return batch + h * heads->head_stride;
 }
 
-/* Floats of a ragged matrix of elements before the rows of the first sequence, if there are any; a failure if no memory
- * has them. */
-size_t heed_floats_before(struct heed_operands *operands, const float *data, const struct heed_sequences *s,
-                          size_t stride);
+/* An output's strides, as operands that are read have them. */
+static inline heed_heads heed_heads_of_out(const heed_heads_out *out)
+{
+    return (heed_heads){out->data, out->batch_stride, out->head_stride, out->row_stride};
+}
+
+/* Where a row of a matrix begins, NULL of one that is NULL; a failure if no memory has the rows before it. */
+const float *heed_row_at(struct heed_operands *operands, const float *data, size_t row, size_t stride);
 
 /* The rows of all sequences, of so many heads and columns. */
 void heed_read_heads(struct heed_operands *operands, const heed_heads *heads, const struct heed_sequences *s,

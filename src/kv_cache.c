@@ -254,7 +254,7 @@ static heed_status check_operands(const struct heed_kv_append *append, size_t ro
     heed_operands_begin(&operands, HEED_OK);
     heed_read_optional(&operands, append->sequences, sizeof(size_t), 1, append->rows.batch, append->rows.batch, 0);
     heed_read_offsets(&operands, &append->rows);
-    if (!appends_nothing(&append->rows)) {
+    if (rows > 0) {
         heed_read_heads(&operands, k, &append->rows, rows, cache->n_kv_heads, cache->head_dim);
         heed_read_heads(&operands, v, &append->rows, rows, cache->n_kv_heads, cache->value_dim);
     }
@@ -276,11 +276,11 @@ heed_status heed_kv_cache_append_batch(const heed_context *context, heed_kv_cach
         status = heed_sequences_check(&append.rows, true, &rows);
     if (status == HEED_OK)
         status = heed_kv_append_check(&append, false);
-    if (status == HEED_OK && !appends_nothing(&append.rows) && (!k || !v))
+    if (status == HEED_OK && rows > 0 && (!k || !v))
         status = HEED_ERR_NULL;
     if (status == HEED_OK)
         status = check_operands(&append, rows, k, v);
-    if (status == HEED_OK && !appends_nothing(&append.rows))
+    if (status == HEED_OK && rows > 0)
         heed_kv_append_run(context, &append, rows, k, v);
     return status;
 }

@@ -50,8 +50,8 @@ heed_status heed_pool(const heed_context *context, heed_pooling pooling, size_t 
     heed_operands_begin(&operands, status);
     if (sequences > 0)
         heed_read_offsets(&operands, &ragged);
-    size_t before = status == HEED_OK && cols > 0 ? heed_floats_before(&operands, src, &ragged, ld_src) : 0;
-    heed_read(&operands, src ? src + before : NULL, sizeof *src, rows, cols, ld_src, 0);
+    if (rows > 0 && cols > 0)
+        heed_read(&operands, heed_row_at(&operands, src, offsets[0], ld_src), sizeof *src, rows, cols, ld_src, 0);
     heed_write(&operands, dst, sizeof *dst, sequences, cols, ld_dst, 0);
     status = heed_operands_check(&operands, NULL, 0);
     if (status != HEED_OK || sequences == 0 || cols == 0)

@@ -55,15 +55,15 @@ build() {
 }
 
 tested=no
-static=
+ask=
 if [ -e "$libdir/libheed.so" ] || [ -e "$libdir/libheed.dylib" ]; then
-    static=--static # elsewhere users need not ask for it
+    ask=--static # elsewhere users need not
     # shellcheck disable=SC2046 # lists of flags
     build shared $("$pkg_config" --cflags --libs heed)
 fi
 if [ -e "$libdir/libheed.a" ]; then
     # shellcheck disable=SC2086
-    static=$("$pkg_config" $static --cflags --libs heed | sed "s|-lheed|$libdir/libheed.a|")
+    static=$("$pkg_config" $ask --cflags --libs heed | sed "s|-lheed|$libdir/libheed.a|")
     # shellcheck disable=SC2086
     build static $static
 fi

@@ -5,7 +5,7 @@
 #include "diag.h"
 #include "file.h"
 #include "json.h"
-#include "memory.h"
+#include "vocab.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,30 +34,24 @@ static bool find_nul(const char *bytes, size_t length, size_t *at)
     return false;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Readers differ in which of two members of one name they take: neither is. */
 static bool members_differ(const char *path, const cJSON *object)
 {
-    size_t count = 0, twin = 1;
-    for (const cJSON *member = object->child; member; member = member->next)
-        count++;
-    const char **names = count > 1 ? memory_array(count, sizeof *names) : NULL;
-    if (!names)
-        return count <= 1;
-    count = 0;
-    for (const cJSON *member = object->child; member; member = member->next)
-        names[count++] = member->string;
-    qsort(names, count, sizeof *names, compare_names);
-    while (twin < count && strcmp(names[twin - 1], names[twin]) != 0)
-        twin++;
-    if (twin < count)
-        diag_print("%s: \"%s\" is given twice", path, names[twin]);
-    free(names);
-    return twin == count;
+    struct vocab names = {0};
+    enum vocab_status status = VOCAB_PUT;
+    const cJSON *member = object->child;
+    for (; member && status == VOCAB_PUT; member = member->next) {
+        size_t length = strlen(member->string);
+        if (vocab_find(&names, "", 0, member->string, length) >= 0) {
+            diag_print("%s: \"%s\" is given twice", path, member->string);
+            break;
+        }
+        status = vocab_put(&names, member->string, length, 0);
+        if (status == VOCAB_CROWDED)
+            diag_print("%s: \"%s\": too many names have the same hash", path, member->string);
+    }
+    vocab_free(&names);
+    return !member && status == VOCAB_PUT;
 }
 
 /* cJSON nests a thousand values at the most. */

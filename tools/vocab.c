@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SLOTS 1024
+#define FIRST_SLOTS 16
 #define HASH_START 0xCBF29CE484222325u /* FNV-1a, 64 bits */
 #define HASH_PRIME 0x00000100000001B3u
 
