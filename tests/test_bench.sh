@@ -617,6 +617,12 @@ fi
     fast --csv "$work/dir/x.csv"
     echo $? >"$work/status"
 } | :
+# Some shells wait only for the last command.
+tries=0
+while ! test -s "$work/status" && test $tries -lt 10; do
+    sleep 1
+    tries=$((tries + 1))
+done
 status=$(cat "$work/status")
 expect "a closed pipe: an error, no CSV file" only_err_and_out 1 'standard output'
 

@@ -469,8 +469,13 @@ test_similar_changes() {
     text=$(repeat 30 "$work/first" | tr '\n' ' ')
     run --similar "$text" "$work/first" >"$out"
     expect "--similar: a text that is cut" grep -q '^heed-embed: --similar: lines cut to 24 tokens: 1$' "$err"
-    run --similar "$(printf 'a\377')" "$work/first" >"$out"
-    expect "--similar: a text that is repaired" grep -q '^heed-embed: --similar: invalid UTF-8 .*: 1$' "$err"
+    broken=$(printf 'a\377')
+    if test "$(sh -c 'printf %s "$1"' sh "$broken" 2>"$err" | wc -c)" -eq 2; then
+        run --similar "$broken" "$work/first" >"$out"
+        expect "--similar: a text that is repaired" grep -q '^heed-embed: --similar: invalid UTF-8 .*: 1$' "$err"
+    else
+        skip "--similar: a text that is repaired" "this shell passes no byte that is no character"
+    fi
 }
 
 test_tables() {
@@ -512,9 +517,9 @@ test_bad_models() {
         'wrong-size|do not fit dtype and shape' 'overlap|overlap another tensor' 'gap|leave a gap' \
         'decreasing|decrease' 'outside|outside the file' 'negative|not two whole numbers' \
         'trailing|follow the last tensor' 'duplicate|is given twice' 'missing|is missing'; do
-        new_model "$broken" f32 "${fault%%|*}"
+        new_model "$broken" f32 "${fault%%"|"*}"
         mkdir -p "$work/empty"
-        refuse "model.safetensors: ${fault%%|*}" 1 "model\\.safetensors: .*${fault#*|}" \
+        refuse "model.safetensors: ${fault%%"|"*}" 1 "model\\.safetensors: .*${fault#*"|"}" \
             "$embed" --model "$broken" --output "$work/empty/out" "$work/lines"
         expect "and no output file" holds_only "$work/empty" ''
     done
@@ -953,10 +958,10 @@ test_output_errors() {
     chmod 640 "$work/dir/out"
     run --format text --output "$work/dir/out" "$work/first"
     expect "the permissions stay" has_mode 640 "$work/dir/out"
-    for mode in 022 027; do
+    for modes in '022 644' '027 640'; do
         rm "$work/dir/out"
-        (umask $mode && run --format text --output "$work/dir/out" "$work/lines")
-        expect "a new file has those of umask $mode" has_mode "$(printf %o $((0666 & ~mode)))" "$work/dir/out"
+        (umask "${modes% *}" && run --format text --output "$work/dir/out" "$work/lines")
+        expect "a new file has those of umask ${modes% *}" has_mode "${modes#* }" "$work/dir/out"
     done
     ln -s out "$work/dir/link"
     run --format text --output "$work/dir/link" "$work/first"
@@ -1083,7 +1088,7 @@ test_shrinking_weights() {
             awaits_output
             : >"$work/shrinking/model.safetensors"
             cat "$work/many"
-        } | without_core "$embed" --model "$work/shrinking" --threads 3 --output "$work/dir/out"
+        } | (without_core "$embed" --model "$work/shrinking" --threads 3 --output "$work/dir/out")
         status=$?
     } 2>"$err"
     expect "weights that are cut short end it" test "$(kill -l $status)" = BUS
