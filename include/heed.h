@@ -6,16 +6,21 @@
  * Shapes     Matrices are row-major. Counts and strides (ld*, *_stride) are in elements; ld is the
  *            distance between the starts of two rows and is at least the number of columns.
  *            Any pointer to float need only be aligned to 4 bytes. A row gap (ld > columns) is
- *            neither read nor written.
+ *            neither read nor written. A single row's stride counts, too, but matrices of no row, or of
+ *            no column, may have any. Answers in bytes are multiples of 64.
  * Empty      A zero size succeeds and writes only what that size leaves to write; a pointer that
  *            describes no element may be NULL.
  * Aliasing   Inputs may overlap each other. An output may be an input only where the comment says
- *            so, and then at the same address with the same strides (that of a single row does
- *            not count); any other overlap is HEED_ERR_OVERLAP. (Overlap is judged on the span from
+ *            so, and then at the same address with the same strides (which may differ where there is
+ *            one row); any other overlap is HEED_ERR_OVERLAP. (Overlap is judged on the span from
  *            first to last element.)
- * Errors     Where several arguments are wrong the status is that of one of them, unspecified which.
- *            Nothing is written then. An error never ends the process and never prints. (libgomp does,
- *            where the system refuses it a thread: see heed_context_create.)
+ * Errors     Every operator may return HEED_ERR_NULL, _STRIDE, _OVERFLOW, _OVERLAP, _ALIGNMENT, _ENUM
+ *            for a value outside its enumeration, _STRUCT where it takes a struct with struct_size,
+ *            _WORKSPACE and _MEMORY where it needs a workspace, and the status of an unusable HEED_ISA;
+ *            comments name what else. Where several arguments are wrong the status is that of one of
+ *            them, unspecified which. Nothing is written then (but by heed_level_default). An error
+ *            never ends the process and never prints. (libgomp does, where the system refuses it a
+ *            thread: see heed_context_create.)
  * Threads    A context is immutable after creation: any number of threads may use one at once.
  *            NULL for a context means: the default level, one thread, malloc. A context that is made
  *            with no options has all threads that heed_default_threads() allows.
@@ -141,14 +146,14 @@ typedef struct heed_context_options {
 
 typedef struct heed_context heed_context;
 
-/* Makes a context; options NULL means HEED_CONTEXT_OPTIONS_INIT. HEED_ERR_NULL for a host without run, or half of an
- * allocator; HEED_ERR_VALUE for a host's 0 threads, or more than 65536; HEED_ERR_LEVEL_UNKNOWN or
- * HEED_ERR_LEVEL_UNSUPPORTED for a level that cannot be had, and HEED_ERR_MEMORY. It starts no thread: OpenMP starts
- * its own at the first operator that is large enough to share. libgomp's threads do not survive a fork: in a child of a
- * process in which this library has used them it runs serially. Where only something else has used OpenMP before the
- * fork this library cannot know, and libgomp may wait for ever: such a child takes HEED_EXECUTOR_SERIAL or
- * HEED_EXECUTOR_HOST. Where the system refuses it a thread libgomp prints so and ends the process; HEED_EXECUTOR_HOST
- * has threads that the caller has seen to. */
+/* Makes a context; options NULL means HEED_CONTEXT_OPTIONS_INIT. On an error *context stays. HEED_ERR_NULL for a host
+ * without run, or half of an allocator; HEED_ERR_VALUE for a host's 0 threads, or more than 65536;
+ * HEED_ERR_LEVEL_UNKNOWN or HEED_ERR_LEVEL_UNSUPPORTED for a level that cannot be had, and HEED_ERR_MEMORY. It starts
+ * no thread: OpenMP starts its own at the first operator that is large enough to share. libgomp's threads do not
+ * survive a fork: in a child of a process in which this library has used them it runs serially. Where only something
+ * else has used OpenMP before the fork this library cannot know, and libgomp may wait for ever: such a child takes
+ * HEED_EXECUTOR_SERIAL or HEED_EXECUTOR_HOST. Where the system refuses it a thread libgomp prints so and ends the
+ * process; HEED_EXECUTOR_HOST has threads that the caller has seen to. */
 HEED_API heed_status heed_context_create(heed_context **context, const heed_context_options *options);
 
 /* Frees a context, which no call may be using; NULL is allowed. */
@@ -182,16 +187,17 @@ typedef enum heed_transpose { HEED_NO_TRANSPOSE = 0, HEED_TRANSPOSE = 1 } heed_t
  * a is m x k, or k x m if transposed; b is k x n, or n x k if transposed; ld* belong to the
  * matrices as stored. Each element is one chain acc = fma(a, b, acc), k ascending from +0, then
  * fma(beta, c, alpha * acc). beta = 0 does not read c; alpha = 0 does not read a and b, which are checked
- * all the same. NaN and infinity propagate as IEEE 754 says; zeros are not skipped. k = 0 is an empty sum, +0.
- * c overlaps neither a nor b.
+ * all the same, and counts as k = 0. NaN and infinity propagate as IEEE 754 says; zeros
+ * are not skipped. k = 0 is an empty sum, +0. c overlaps neither a nor b. As gemm of the BLAS (Dongarra and others, ACM
+ * Trans. Math. Softw. 16, 1990), row-major.
  * Bound: g(k + 2) (|alpha| |a||b| + |beta c|). */
 HEED_API heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a, heed_transpose transpose_b,
                                  size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b,
                                  size_t ldb, float beta, float *c, size_t ldc, const heed_workspace *workspace);
 
-/* Bytes of workspace for these sizes and this context, whatever the strides, alpha and beta; 0 where up to 16 KB of the
- * stack do, and what is passed is ignored. What it holds is bounded in doc/design.md: for each worker some packed
- * columns of b, up to L2, and where a is transposed up to 768 of its rows. */
+/* Bytes of workspace for these sizes and this context, whatever the strides, alpha and beta; 0 for small products,
+ * which use up to 16 KB of stack and ignore the workspace. What it holds is bounded in design.md, "Workspace": for each
+ * worker some packed columns of b, up to L2, and where a is transposed up to 768 of its rows. */
 HEED_API heed_status heed_matmul_workspace(const heed_context *context, heed_transpose transpose_a,
                                            heed_transpose transpose_b, size_t m, size_t n, size_t k, size_t *bytes);
 
@@ -212,7 +218,7 @@ typedef enum heed_weight_layout {
  * destroying. */
 typedef struct heed_weights heed_weights;
 
-/* Bytes that heed_weights_pack needs: 64 + 4 * in * (out rounded up to 16). */
+/* Bytes that heed_weights_pack needs: 64 + 4 * in * (out rounded up to 16). HEED_ERR_OVERFLOW if they do not fit. */
 HEED_API heed_status heed_weights_bytes(heed_type type, size_t in, size_t out, size_t *bytes);
 
 /* Packs src (ld >= out for IN_OUT, ld >= in for OUT_IN) into memory, which is aligned to 4 bytes or
@@ -267,9 +273,11 @@ typedef struct heed_linear_options {
 /* y = activation(x w + bias) + residual; x is [m][in], y is [m][out]. options NULL: just x w.
  * Gated weights: y = activation(x gate + bias) * (x up + up_bias) + residual (Shazeer, arXiv:2002.05202).
  * up_bias with others is HEED_ERR_VALUE.
- * Chains, and what NaN and infinity give up to the activation, as in heed_matmul. y overlaps no input but residual. It
- * needs no workspace.
- * Bound, before the activation: g(in + 2) (|x||w| + |bias|). in = 0 gives activation(bias). */
+ * Chains, and what NaN and infinity give up to the activation, as in heed_matmul; then as heed_activate and IEEE 754
+ * have it. y overlaps no input but residual. It needs no workspace. in = 0 gives activation(bias).
+ * Bound: b = g(in + 2) (|x||w| + |bias|) before the activation; after it 1.13 b, no activation being steeper, and the
+ * activation's own. Of a pair, with A and B so bounded by a and b, |A| b + |B| a + a b and u |A B|. A residual adds u
+ * |y|. */
 HEED_API heed_status heed_linear(const heed_context *context, size_t m, const float *x, size_t ldx,
                                  const heed_weights *weights, const heed_linear_options *options, float *y, size_t ldy);
 
@@ -293,7 +301,7 @@ typedef struct heed_mask {
  * Higham and Higham, IMA J. Numer. Anal. 41 (2021). dst may be src.
  * A row with NaN or +inf becomes NaN, as does one of -inf only; otherwise -inf gives +0. No
  * columns: nothing happens.
- * Bound: 1.01 y ((|x - max| + ln n + n + 3) u + 2 e) + 2^-148 with e = 2 u of exp. */
+ * Bound: 1.01 y ((|x - max| + ln n + n + 3) u + 2 e) + 2^-148, where e = 2 u bounds exp's relative error. */
 HEED_API heed_status heed_softmax(const heed_context *context, size_t rows, size_t cols, const float *src,
                                   size_t ld_src, float *dst, size_t ld_dst);
 
@@ -301,7 +309,7 @@ typedef struct heed_softmax_options {
     size_t struct_size;
     float scale;                  /* > 0 and finite, default 1. A temperature T is the scale 1 / T */
     heed_mask mask;               /* default: none */
-    size_t mask_rows, mask_heads; /* where element i, j of head h of batch b of the mask is: see below */
+    size_t mask_rows, mask_heads; /* of the mask, which says where its element for a row is: heed_masked_softmax */
 } heed_softmax_options;
 
 #define HEED_SOFTMAX_OPTIONS_INIT                                                                                      \
@@ -322,7 +330,8 @@ HEED_API heed_status heed_masked_softmax(const heed_context *context, size_t row
 
 /* dst = log(softmax(scale * src + mask)) = (z - max) - log(sum), with operands, options and NaN as
  * heed_masked_softmax. Masked elements, but for those of a row of NaN, and rows of them become -inf.
- * Bound: 1.01 ((|z - max| + ln n + n + 3 + 2 log(sum) + |y|) u + 2 e) + d + sum softmax d, e = 2 u. */
+ * Bound: 1.01 ((|z - max| + ln n + n + 3 + 2 log(sum) + |y|) u + 2 e) + d + sum softmax d, where e = 2 u bounds exp's
+ * relative error. */
 HEED_API heed_status heed_log_softmax(const heed_context *context, size_t rows, size_t cols, const float *src,
                                       size_t ld_src, const heed_softmax_options *options, float *dst, size_t ld_dst);
 
@@ -351,7 +360,9 @@ typedef struct heed_layernorm_options {
  * a constant row gives shift exactly and a large offset costs no accuracy. eps = 0 on a constant
  * row gives shift. A row with NaN or infinity becomes NaN; finite rows whose squared deviations sum
  * to a finite value never give NaN. HEED_ERR_VALUE if eps is negative, NaN or infinite.
- * Bound: doc/design.md, "Error bounds". */
+ * Bound, with s = sqrt(var + eps), z = (x - mean) / s, d = g(cols) mean|x - x[0]| / s + u max|x - x[0]| / s:
+ * 1.01 (|scale| d + |scale z| f + 2 u (|scale z| + |shift|)) + |scale| d f, f = g(cols + 4) / 2 + d^2 / 2 + 8 u; of the
+ * mean g(cols) mean|x - x[0]| + u |mean|, of the inverse deviation (d + g(cols + 6) / 2 + 3 u) times itself. */
 HEED_API heed_status heed_layernorm(const heed_context *context, size_t rows, size_t cols, const float *x, size_t ldx,
                                     const heed_layernorm_options *options, float *y, size_t ldy);
 
@@ -381,8 +392,8 @@ HEED_API heed_status heed_rmsnorm(const heed_context *context, size_t rows, size
                                   const heed_rmsnorm_options *options, float *y, size_t ldy);
 
 /* dst = activation(src), element by element; GELU and SiLU as in Hendrycks and Gimpel,
- * arXiv:1606.08415. dst may be src. NaN gives NaN; at -inf the GELUs and SiLU are -0, not NaN.
- * Bound for the GELUs and SiLU: 4 ulp or u |x|, whichever is larger. */
+ * arXiv:1606.08415. dst may be src. NaN gives NaN; +inf gives +inf, and at -inf the GELUs and SiLU are -0, not NaN.
+ * Bound for the GELUs and SiLU: 4 ulp or u |x|, whichever is larger; RELU is exact. */
 HEED_API heed_status heed_activate(const heed_context *context, heed_activation activation, size_t rows, size_t cols,
                                    const float *src, size_t ld_src, float *dst, size_t ld_dst);
 
@@ -394,21 +405,21 @@ HEED_API heed_status heed_activate_gated(const heed_context *context, heed_activ
                                          size_t cols, const float *gate, size_t ld_gate, const float *up, size_t ld_up,
                                          float *dst, size_t ld_dst);
 
-/* index[r] = the lowest column of the largest value of row r. NaN counts as largest. cols = 0 with
+/* index[r] = the lowest column of the largest value of row r. NaN counts as largest, and -0 equals +0. cols = 0 with
  * rows > 0 is HEED_ERR_SHAPE, since there is no answer. */
 HEED_API heed_status heed_argmax(const heed_context *context, size_t rows, size_t cols, const float *src, size_t ld,
                                  size_t *index);
 
 /* index[r][0 .. k - 1] = the columns of the k largest values of row r, largest first, and values, if not NULL,
- * those values. NaN counts as largest, and of equal values (or NaN) the lower column comes first. k > cols with
- * rows > 0 is HEED_ERR_SHAPE. */
+ * those values. NaN counts as largest, and of equal values (-0 and +0 are equal, and NaN to NaN) the lower column comes
+ * first. k > cols with rows > 0 is HEED_ERR_SHAPE. */
 HEED_API heed_status heed_top_k(const heed_context *context, size_t rows, size_t cols, size_t k, const float *src,
                                 size_t ld, float *values, size_t ld_values, size_t *index, size_t ld_index);
 
-/* dst = src / max(|src|_2, eps) for each row, as 1 / norm times src. dst may be src. eps is finite and >= 0, else
- * HEED_ERR_VALUE; 0 < eps < 2^-126 counts as 2^-126. A zero row stays zero; one with NaN or infinity, whose squares
- * overflow, or another for which max(|src|_2, eps) is below 2^-62 sqrt(cols), where they underflow, is not promised.
- * Bound: (g(cols + 4) / 2 + 3 u) |y|. */
+/* dst = src / max(|src|_2, eps) for each row, as 1 / norm times src, by that definition. dst may be src. eps is finite
+ * and >= 0, else HEED_ERR_VALUE; 0 < eps < 2^-126 counts as 2^-126. A zero row stays zero. A row with NaN becomes NaN.
+ * Where squares overflow, and so with an infinity in the row, finite elements become zeros, infinite ones NaN.
+ * Bound: (g(cols + 4) / 2 + 3 u) |y|, unless max(|src|_2, eps) is below 2^-62 sqrt(cols), where squares underflow. */
 HEED_API heed_status heed_l2_normalize(const heed_context *context, size_t rows, size_t cols, float eps,
                                        const float *src, size_t ld_src, float *dst, size_t ld_dst);
 
@@ -419,10 +430,10 @@ typedef enum heed_pooling {
     HEED_POOLING_LAST = 3   /* the last token, of which a language model takes the next one */
 } heed_pooling;
 
-/* dst[s] = the pooled rows offsets[s] .. offsets[s + 1] - 1 of src; offsets has sequences + 1
- * entries that do not decrease. A sequence without rows gives zeros; offsets[0] need not be 0. NaN and infinity reach
- * the mean and single tokens as IEEE 754 says.
- * Bound of the mean: g(rows + 2) times the mean of |src|. */
+/* dst[s] = the pooled rows offsets[s] .. offsets[s + 1] - 1 of src, which has offsets[sequences] rows; offsets has
+ * sequences + 1 entries that do not decrease (else HEED_ERR_INDEX). A sequence without rows gives zeros; offsets[0]
+ * need not be 0. NaN and infinity reach the mean and single tokens as IEEE 754 says. Bound of the mean: g(rows + 2)
+ * times the mean of |src|. */
 HEED_API heed_status heed_pool(const heed_context *context, heed_pooling pooling, size_t sequences,
                                const size_t *offsets, size_t cols, const float *src, size_t ld_src, float *dst,
                                size_t ld_dst);
@@ -440,7 +451,7 @@ typedef struct heed_embedding_table {
 /* dst[t] = sum over the 1 to 8 tables (else HEED_ERR_VALUE), in order, of the row that token t selects. n is the number
  * of tokens. Learned positions are a table with ids NULL; positions then count from each offsets[s] (sequences + 1
  * entries, from 0 to offsets[sequences] = n, else HEED_ERR_SHAPE; NULL: one sequence). An id or position outside its
- * table is HEED_ERR_INDEX. NaN and infinity add up as numbers do. dst overlaps no table.
+ * table is HEED_ERR_INDEX, as are offsets that decrease. NaN and infinity add up as numbers do. dst overlaps no table.
  * Bound: g(n_tables - 1) times the sum of the magnitudes. */
 HEED_API heed_status heed_embed(const heed_context *context, size_t n, size_t cols, size_t n_tables,
                                 const heed_embedding_table *tables, size_t sequences, const size_t *offsets, float *dst,
@@ -448,7 +459,8 @@ HEED_API heed_status heed_embed(const heed_context *context, size_t n, size_t co
 
 /* heed_layernorm of what heed_embed gives, in one pass and with the same bits; options NULL means its
  * defaults. options->sum, if not NULL, receives the embeddings themselves; residual is HEED_ERR_VALUE. dst
- * and the other outputs overlap nothing. */
+ * and the other outputs overlap nothing. Errors, bounds and what NaN and infinity give as these two, one after the
+ * other. */
 HEED_API heed_status heed_embed_layernorm(const heed_context *context, size_t n, size_t cols, size_t n_tables,
                                           const heed_embedding_table *tables, size_t sequences, const size_t *offsets,
                                           const heed_layernorm_options *options, float *dst, size_t ld_dst);
@@ -575,9 +587,10 @@ typedef struct heed_ffn_weights {
         sizeof(heed_ffn_weights), 0, 0, 0, 0, HEED_ACTIVATION_RELU, 0                                                  \
     }
 
-/* With gated weights in up: y = (activation(x gate + gate_bias) * (x up + up_bias)) down + down_bias.
- * y = activation(x up + up_bias) down + down_bias, + residual if not NULL. x is [m][d_in], residual and y are
- * [m][d_out]; y may be residual, or x if d_in = d_out. HEED_ERR_VALUE if down is gated, or if there is a gate_bias and
+/* y = activation(x up + up_bias) down + down_bias, + residual if not NULL (arXiv:1706.03762, section 3.3). With gated
+ * weights in up: y = (activation(x gate + gate_bias) * (x up + up_bias)) down + down_bias, + residual (Shazeer,
+ * arXiv:2002.05202). x is [m][d_in], residual and y are [m][d_out]; HEED_ERR_SHAPE unless up has as many outputs as
+ * down inputs. y may be residual, or x if d_in = d_out. HEED_ERR_VALUE if down is gated, or if there is a gate_bias and
  * up is not. Bits, bounds and what NaN and infinity give as two heed_linear calls. Workspace: m * d_ff floats, rounded
  * up to 64 bytes, and 64 more. */
 HEED_API heed_status heed_ffn(const heed_context *context, const heed_ffn_weights *weights, size_t m, const float *x,
@@ -594,11 +607,11 @@ typedef enum heed_causal { HEED_CAUSAL_NONE = 0, HEED_CAUSAL_TOP_LEFT = 1, HEED_
 
 typedef enum heed_scale {
     HEED_SCALE_RSQRT_HEAD_DIM = 0, /* 1 / sqrt(head_dim) */
-    HEED_SCALE_VALUE = 1           /* the field scale_value; scale_value log2(e) is a finite float */
+    HEED_SCALE_VALUE = 1           /* the field scale_value, of any sign, or 0; scale_value log2(e) is a finite float */
 } heed_scale;
 
-/* What a task of a thread is. Workspace and time depend on it, the bits of the result do not. A loop that the rest
- * of the call rules out gives way to what AUTO takes. */
+/* What a task of a thread is. Workspace and time depend on it, the bits of the result do not. Where the other arguments
+ * rule a loop out AUTO is used. */
 typedef enum heed_attention_loop {
     HEED_ATTENTION_LOOP_AUTO = 0,  /* chosen by shape and threads */
     HEED_ATTENTION_LOOP_HEADS = 1, /* one head of keys and values, packed and then met by all its queries; with neither
@@ -619,9 +632,10 @@ typedef struct heed_kv_cache heed_kv_cache;
  *
  * A batch is either `batch` sequences of seq_q queries and seq_kv keys, or ragged: with q_offsets (batch + 1 entries
  * that do not decrease) the queries of sequence b are rows q_offsets[b] .. q_offsets[b + 1] - 1 of one tensor,
- * q.batch_stride and out.batch_stride are not used, and seq_q is the most that any sequence has. kv_offsets does the
+ * q.batch_stride and out.batch_stride are not used, and seq_q is no less than any sequence has. kv_offsets does the
  * same for k, v and seq_kv. Rows before the first offset are no part of the call. With a cache keys and values come
- * from there; k, v and kv_offsets are not used, and seq_kv is the most keys that any sequence has.
+ * from there; k, v and kv_offsets are not used, and seq_kv is no less than the keys of any sequence: the cache's
+ * capacity will do, for every token.
  *
  * A query has a position among the len keys of its sequence (kv_lengths where given): query i of n is at i with
  * HEED_CAUSAL_TOP_LEFT, and at i + len - n otherwise. A window lets it see the keys from position -
@@ -630,8 +644,12 @@ typedef struct heed_kv_cache heed_kv_cache;
  * A score s is scaled; softcap c > 0 makes it c tanh(s / c); slopes (ALiBi, arXiv:2108.12409) add slope[head] *
  * (key - position); then the mask tensor is added. A sink is a further score in each softmax, which
  * takes its share of the weights but has no value. Weights are 2^(z log2(e)): finite masks and sinks below
- * -FLT_MAX / log2(e), some -2.36e38, count as that bound. A scale or softcap that is not what the fields say is
- * HEED_ERR_VALUE. */
+ * -FLT_MAX / log2(e), some -2.36e38, count as that bound.
+ *
+ * HEED_ERR_SHAPE: n_heads is no multiple of n_kv_heads; a sequence has more than seq_q queries or seq_kv keys, or
+ * kv_lengths[b] is more than its keys; a cache has other heads or dimensions. HEED_ERR_INDEX: offsets that decrease; a
+ * sequence that the cache does not have, or a page that it lacks. HEED_ERR_VALUE: a scale or softcap that is not what
+ * the fields say. HEED_ERR_STRIDE: rows of an output that meet. */
 typedef struct heed_attention_args {
     size_t struct_size;
     size_t batch, n_heads, n_kv_heads; /* n_heads is a multiple of n_kv_heads: grouped heads */
@@ -646,12 +664,12 @@ typedef struct heed_attention_args {
     heed_mask mask; /* [batch][n_heads][seq_q][seq_kv], any stride 0; all of it lies in memory, also what lengths,
                        offsets or causal leave out */
     heed_scale scale;
-    float scale_value;
+    float scale_value;                /* 0 unless scale is HEED_SCALE_VALUE */
     heed_heads_out map;               /* receives the weights, [batch][n_heads][seq_q][seq_kv], if data is not NULL;
                                          row i of a ragged sequence is row i of that sequence's own map, and rows past its end are
                                          not written */
     size_t window_left, window_right; /* default HEED_UNBOUNDED */
-    float softcap;                    /* >= 0; 0: none. softcap log2(e) and scale / softcap are finite floats */
+    float softcap;                    /* >= 0; 0: none. softcap log2(e) and scale / softcap are finite floats too */
     const float *slopes;              /* [n_heads], or NULL; a slope times log2(e) is finite, else NaN */
     const float *sinks;               /* [n_heads], or NULL; -inf is no sink; others are below FLT_MAX / log2(e) */
     heed_heads_out log_sum_exp;       /* receives the natural logarithm of each softmax's denominator, sink
@@ -677,15 +695,16 @@ typedef struct heed_attention_args {
  * Otherwise NaN in a score, a +inf score, or scores that are all -inf make the row NaN (the last only without a sink,
  * and with -inf in log_sum_exp); a softcap makes infinite scores finite. In the map of such a row keys that a mask
  * tensor masks are NaN as well, and those that length, causal or window cut off are 0. A weight below 2^-100 of its
- * block's largest is +0, which makes an infinite value NaN; of a block of 256 keys whose scores are all -inf nothing
- * is added, infinite values neither. map columns from the sequence's own number of keys on are set to 0. Outputs
+ * block's largest is +0, which makes an infinite value NaN; a block of 256 keys whose scores are all -inf adds
+ * nothing, even where values are infinite. map columns from the sequence's own number of keys on are set to 0. Outputs
  * overlap no input and not each other.
  *
  * The canonical order (blocks of 256 keys, base-2 weights) and the bounds of all outputs and of the workspace are in
- * doc/design.md: it holds packed keys and values of a head for each thread or of all heads, and for each thread some
- * rows of a key block; nothing is as large as seq_q by seq_kv. With a cache the query answers for all lengths that its
- * sequences may come to have, up to seq_kv and its capacity, whatever they hold and whichever pages are there at the
- * moment, so that one workspace serves until it is full. A call is content with what its own lengths need. */
+ * design.md, which is installed with the documentation. The workspace holds packed keys and values of a head for each
+ * thread or of all heads, and for each thread some rows of a key block; nothing is as large as seq_q by seq_kv. With a
+ * cache the query answers for all lengths that its sequences may come to have, up to seq_kv and its capacity, whatever
+ * they hold and whichever pages are there at the moment, so that one workspace serves until it is full. A call accepts
+ * any that is large enough for its own lengths. */
 HEED_API heed_status heed_attention(const heed_context *context, const heed_attention_args *args,
                                     const heed_workspace *workspace);
 HEED_API heed_status heed_attention_workspace(const heed_context *context, const heed_attention_args *args,
@@ -737,9 +756,9 @@ HEED_API heed_status heed_kv_cache_set_pages(heed_kv_cache *cache, size_t sequen
                                              const int32_t *pages);
 
 /* Appends n keys and values, [n_kv_heads][n] rows each, whatever numbers they hold, from outside the cache;
- * batch_stride is not used. HEED_ERR_SHAPE where capacity does not suffice, HEED_ERR_INDEX where a page is missing. In
- * a page that sequences share the keys change for all of them, and later keys of the same group of 16 are lost: share
- * pages that are full. */
+ * batch_stride is not used; they are copied exactly. HEED_ERR_SHAPE where capacity does not suffice, HEED_ERR_INDEX
+ * where a page is missing. In a page that sequences share the keys change for all of them, and later keys of the same
+ * group of 16 are lost: share pages that are full. */
 HEED_API heed_status heed_kv_cache_append(const heed_context *context, heed_kv_cache *cache, size_t sequence, size_t n,
                                           const heed_heads *k, const heed_heads *v);
 
@@ -792,7 +811,8 @@ typedef struct heed_mha_weights {
     }
 
 /* Tokens of all sequences lie packed, one row each. A batch is `batch` sequences of seq_q tokens, or
- * with offsets (batch + 1 entries from 0, not decreasing, else HEED_ERR_INDEX) ragged, seq_q then being the longest. */
+ * with offsets (batch + 1 entries from 0, not decreasing, else HEED_ERR_INDEX) ragged, seq_q then being no less than
+ * the longest. */
 typedef struct heed_mha_args {
     size_t struct_size;
     size_t batch, seq_q, seq_kv;
@@ -800,7 +820,8 @@ typedef struct heed_mha_args {
     const float *x; /* [tokens][d_model] */
     size_t ldx;
     const float *memory; /* cross-attention: [memory tokens][d_memory]; NULL: x, then memory_offsets are not
-                            used, nor without a cache seq_kv. For a memory that is cached, any but NULL: see below */
+                            used, nor without a cache seq_kv. Where a cache has it already any pointer but NULL, which
+                            is not read: see below */
     size_t ld_memory;
     const size_t *memory_offsets;
     const size_t *kv_lengths;
@@ -896,10 +917,10 @@ typedef struct heed_encoder_args {
     size_t batch, seq;
     const size_t *offsets;    /* as in heed_mha_args */
     const size_t *kv_lengths; /* [batch]: tokens, with caches all keys, from there on are padding: not attended */
-    heed_causal causal;       /* NONE: also a stack that is a decoder sees later tokens */
+    heed_causal causal;       /* with NONE every token sees later ones, in a decoder too */
     heed_mask mask;           /* [batch][n_heads][seq][seq], with caches [..][seq_kv]; for every layer */
-    const float *final_scale, *final_shift; /* both NULL: no norm after the last layer, which one
-                                               without factors is not: pass ones */
+    const float *final_scale, *final_shift; /* both NULL: no norm after the last layer; for one without factors pass
+                                               a scale of ones */
     float final_eps;
     const float *x; /* [tokens][d_model] */
     size_t ldx;
@@ -930,10 +951,9 @@ typedef struct heed_encoder_args {
  * With a cache in every layer (in some of them: HEED_ERR_NULL; one in two layers: HEED_ERR_OVERLAP) the tokens go on
  * from those of earlier calls, as in heed_mha: a stack with HEED_CAUSAL_BOTTOM_RIGHT is a decoder without
  * cross-attention, as GPT and Llama are, that may be run token by token, with the bits of one call for all, and a
- * workspace that is asked for once. Each layer counts positions by its own cache: truncate all of them alike. That a
- * layer's cache overlaps no other layer's weights or cache is the caller's to see to: only operands of the same layer
- * are compared.
- */
+ * workspace that is asked for once. Each layer counts positions by its own cache: truncate all of them alike. The
+ * caller must ensure that a layer's cache overlaps no other layer's weights or cache: only operands of the same layer
+ * are compared. */
 HEED_API heed_status heed_encoder(const heed_context *context, size_t n_layers, const heed_encoder_layer *layers,
                                   const heed_encoder_args *args, const heed_workspace *workspace);
 HEED_API heed_status heed_encoder_workspace(const heed_context *context, size_t n_layers,

@@ -56,6 +56,8 @@ static heed_status set_scale(struct attention *a)
 {
     a->scale_log2e = scale_times_log2e(&a->args);
     a->cap = a->cap_slope = 0.0f;
+    if (a->args.scale != HEED_SCALE_VALUE && a->args.scale_value != 0.0f) /* forgotten, as a rule */
+        return HEED_ERR_VALUE;
     if (!heed_is_finite((double)a->scale_log2e) || !(a->args.softcap >= 0.0f))
         return HEED_ERR_VALUE;
     if (a->args.softcap > 0.0f) {

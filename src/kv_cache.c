@@ -36,7 +36,7 @@ static heed_status plan(const heed_kv_cache_options *given, struct heed_kv_cache
     size_t bytes = heed_plus(sizeof *cache, heed_times(o.batch, sizeof cache->length[0]));
     bytes = heed_plus(bytes, heed_times(heed_times(o.batch, cache->table_cols), sizeof *cache->table));
     bytes = heed_plus(bytes, heed_times(heed_times(cache->page_floats, cache->pages), sizeof *cache->data));
-    cache->bytes = heed_plus(bytes, CACHE_LINE);
+    cache->bytes = heed_scratch_part(heed_plus(bytes, CACHE_LINE), 1);
     return cache->bytes > PTRDIFF_MAX ? HEED_ERR_OVERFLOW : HEED_OK;
 }
 

@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# README's program against the installed library, shared and static, by pkg-config: prints what README says.
+# README's program and those of doc/examples against the installed library, shared and static, by pkg-config: each
+# prints what README, or its first comment, says.
 #
-# usage: installcheck.sh README LIBDIR PKGCONFIGDIR [DESTDIR]; reads CC, CFLAGS and PKG_CONFIG
+# usage: installcheck.sh SRCDIR LIBDIR PKGCONFIGDIR [DESTDIR]; reads CC, CFLAGS and PKG_CONFIG
 set -eu
 if [ $# -lt 3 ] || [ $# -gt 4 ]; then
-    echo 'usage: installcheck.sh README LIBDIR PKGCONFIGDIR [DESTDIR]' >&2
+    echo 'usage: installcheck.sh SRCDIR LIBDIR PKGCONFIGDIR [DESTDIR]' >&2
     exit 2
 fi
-readme=$1
+source=$1
 libdir=${4-}$2
 pkg_config=${PKG_CONFIG:-pkg-config}
 if ! command -v "$pkg_config" >/dev/null 2>&1; then
@@ -31,26 +32,35 @@ if [ -n "${4-}" ]; then
     PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
     export PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_ALLOW_SYSTEM_CFLAGS PKG_CONFIG_ALLOW_SYSTEM_LIBS
 fi
-awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$readme" >"$work/program.c"
-sed -n 's/^    \(success: \)/\1/p' "$readme" >"$work/promised"
-if ! [ -s "$work/program.c" ] || ! [ -s "$work/promised" ]; then
-    echo "installcheck: README has no C program, or does not say what it prints" >&2
-    exit 1
-fi
+mkdir "$work/programs"
+awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$source/README.md" >"$work/programs/readme.c"
+sed -n 's/^    \(success: \)/\1/p' "$source/README.md" >"$work/programs/readme"
+for example in "$source"/doc/examples/*.c; do
+    cp "$example" "$work/programs"
+    sed -n '/&& \.\/a\.out$/{n;s/^ \* //p;q;}' "$example" >"$work/programs/$(basename "$example" .c)"
+done
 
-# build NAME FLAGS...
+# build KIND FLAGS...
 build() {
-    name=$1
+    kind=$1
     shift
-    # shellcheck disable=SC2086 # lists of flags
-    ${CC:-cc} ${CFLAGS-} -o "$work/$name" "$work/program.c" "$@"
-    LD_LIBRARY_PATH=$libdir DYLD_LIBRARY_PATH=$libdir "$work/$name" >"$work/$name.out"
-    if ! cmp -s "$work/promised" "$work/$name.out"; then
-        echo "installcheck: the $name program prints: $(cat "$work/$name.out")" >&2
-        echo "installcheck: README promises: $(cat "$work/promised")" >&2
-        exit 1
-    fi
-    echo "installcheck: the $name program prints: $(head -n 1 "$work/$name.out")"
+    for program in "$work"/programs/*.c; do
+        name=$(basename "$program" .c)
+        promised=$work/programs/$name
+        if ! [ -s "$program" ] || ! [ -s "$promised" ]; then
+            echo "installcheck: $name: there is no program, or it is not said what it prints" >&2
+            exit 1
+        fi
+        # shellcheck disable=SC2086 # lists of flags
+        ${CC:-cc} ${CFLAGS-} -o "$work/program" "$program" "$@" -lm
+        LD_LIBRARY_PATH=$libdir DYLD_LIBRARY_PATH=$libdir "$work/program" >"$work/out"
+        if ! cmp -s "$promised" "$work/out"; then
+            echo "installcheck: $name, $kind, prints: $(cat "$work/out")" >&2
+            echo "installcheck: it should print: $(cat "$promised")" >&2
+            exit 1
+        fi
+        echo "installcheck: $name, $kind, prints: $(head -n 1 "$work/out")"
+    done
     tested=yes
 }
 

@@ -1298,6 +1298,9 @@ static void test_attention(void)
     WRONG(HEED_ERR_VALUE, (p.a.scale = HEED_SCALE_VALUE, p.a.scale_value = INFINITY));
     WRONG(HEED_ERR_VALUE, (p.a.scale = HEED_SCALE_VALUE, p.a.scale_value = -INFINITY));
     GOOD((p.a.scale = HEED_SCALE_VALUE, p.a.scale_value = -0.5f));
+    GOOD((p.a.scale = HEED_SCALE_VALUE, p.a.scale_value = 0.0f));
+    WRONG(HEED_ERR_VALUE, p.a.scale_value = 0.125f);
+    WRONG(HEED_ERR_VALUE, p.a.scale_value = NAN);
     WRONG(HEED_ERR_SHAPE, p.a.n_kv_heads = 3);
     WRONG(HEED_ERR_SHAPE, p.a.n_kv_heads = 0);
     WRONG(HEED_ERR_SHAPE, p.a.n_kv_heads = 8);
@@ -1877,6 +1880,7 @@ static void test_encoder(void)
         WRONG(HEED_ERR_ALIGNMENT, (p.layers[i].rotary = turning, p.a.position_ids = shifted(p.ids, 1)));
         WRONG(HEED_ERR_ENUM, p.layers[i].scale = (heed_scale)NOT_IN_ENUM);
         WRONG(HEED_ERR_VALUE, (p.layers[i].scale = HEED_SCALE_VALUE, p.layers[i].scale_value = NAN));
+        WRONG(HEED_ERR_VALUE, p.layers[i].scale_value = 1.0f);
         WRONG(HEED_ERR_VALUE, p.layers[i].softcap = -1.0f);
         WRONG(HEED_ERR_ALIGNMENT, p.layers[i].slopes = shifted(at(5), 1));
         WRONG(HEED_ERR_ALIGNMENT, p.layers[i].sinks = shifted(at(5), 1));
@@ -2074,6 +2078,7 @@ static void test_decoder(void)
                                p.self[i].norm2_shift = NULL, p.layers[i].norm_shift = at(5)));
         WRONG(HEED_ERR_ENUM, p.layers[i].scale = (heed_scale)NOT_IN_ENUM);
         WRONG(HEED_ERR_VALUE, (p.layers[i].scale = HEED_SCALE_VALUE, p.layers[i].scale_value = NAN));
+        WRONG(HEED_ERR_VALUE, p.layers[i].scale_value = 1.0f);
         WRONG(HEED_ERR_SHAPE, p.cross[i].query = packed(D_MODEL + 1, 2 * 4, at(0)));
         WRONG(HEED_ERR_SHAPE, p.cross[i].output = packed(2 * 3, D_MODEL + 1, at(0)));
         WRONG(HEED_ERR_SHAPE, p.cross[i].n_heads = 4);

@@ -838,6 +838,7 @@ static void test_options(void)
     EXPECT(HEED_ERR_OVERFLOW, heed_kv_cache_bytes(&o, &none));
     o = good;
     unsigned char *memory = (unsigned char *)buffer(bytes / 4 + 2, 0);
+    CHECK(bytes % 64 == 0);
     EXPECT(HEED_ERR_NULL, heed_kv_cache_create(&o, NULL, bytes, &cache));
     EXPECT(HEED_ERR_NULL, heed_kv_cache_create(&o, memory, bytes, NULL));
     EXPECT(HEED_ERR_ALIGNMENT, heed_kv_cache_create(&o, memory + 1, bytes, &cache));

@@ -292,45 +292,65 @@ static void test_layernorm_finite(const struct heed_kernels *table)
 
 /* NaN makes the row NaN; an infinity becomes NaN and the others zeros, and so where squares overflow, but
  * without NaN. Zero rows stay zero. */
-static void check_rmsnorm(size_t n, size_t position, float special, float *x, float *y)
+static void check_squares(const char *name, heed_status (*norm)(size_t n, float eps, const float *x, float *y),
+                          size_t n, size_t position, float special, float *x, float *y)
 {
-    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
-    options.eps = position % 2 ? 1e-5f : 0.0f;
     fill_uniform(x, n, -3.0f, 3.0f);
     x[position] = special;
-    CHECK(heed_rmsnorm(context, 1, n, x, n, &options, y, n) == HEED_OK);
+    CHECK(norm(n, position % 2 ? 1e-5f : 0.0f, x, y) == HEED_OK);
     if (isnan(special)) {
-        check_row(ROW_NAN, n, y, "rmsnorm", "NaN", position);
+        check_row(ROW_NAN, n, y, name, "NaN", position);
         return;
     }
     size_t zeros = 0;
     for (size_t i = 0; i < n; i++)
         zeros += i == position || y[i] == 0.0f;
-    check_that(zeros == n && (isinf(special) ? isnan(y[position]) : y[position] == 0.0f),
-               "rmsnorm of %zu with %g at %zu", n, (double)special, position);
+    check_that(zeros == n && (isinf(special) ? isnan(y[position]) : y[position] == 0.0f), "%s of %zu with %g at %zu",
+               name, n, (double)special, position);
 }
 
-static void test_rmsnorm(const struct heed_kernels *table)
+static heed_status rmsnorm_row(size_t n, float eps, const float *x, float *y)
+{
+    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
+    options.eps = eps;
+    return heed_rmsnorm(context, 1, n, x, n, &options, y, n);
+}
+
+static heed_status l2_row(size_t n, float eps, const float *x, float *y)
+{
+    return heed_l2_normalize(context, 1, n, eps, x, n, y, n);
+}
+
+static void test_squares(const struct heed_kernels *table, const char *name,
+                         heed_status (*norm)(size_t n, float eps, const float *x, float *y))
 {
     static const float values[] = {NAN, INFINITY, -INFINITY, 1e20f, -0x1.fffffep127f};
     static const size_t lengths[] = {100, 127, 129, 999, 4095, 4096, 4097};
     float *x = buffer(4200, 1), *y = buffer(4200, 2);
-    heed_rmsnorm_options options = HEED_RMSNORM_OPTIONS_INIT;
-    options.eps = 0.0f;
     seed(15);
-    begin("%s rmsnorm of NaN, infinity and zero rows", table->name);
+    begin("%s %s of NaN, infinity and zero rows", table->name, name);
     for (size_t n = 1; n <= longest(); n++) {
         for (size_t position = 0; position < n; position++)
             for (size_t v = 0; v < COUNT(values); v++)
-                check_rmsnorm(n, position, values[v], x, y);
+                check_squares(name, norm, n, position, values[v], x, y);
         memset(x, 0, n * sizeof *x);
-        CHECK(heed_rmsnorm(context, 1, n, x, n, &options, y, n) == HEED_OK);
-        check_same(1, n, y, n, x, n, "rmsnorm of a zero row");
+        CHECK(norm(n, 0.0f, x, y) == HEED_OK);
+        check_same(1, n, y, n, x, n, "a zero row");
     }
     for (size_t l = 0; l < COUNT(lengths); l++)
         for (size_t v = 0; v < COUNT(values); v++)
-            check_rmsnorm(lengths[l], lengths[l] - 1, values[v], x, y);
+            check_squares(name, norm, lengths[l], lengths[l] - 1, values[v], x, y);
     end();
+}
+
+static void test_rmsnorm(const struct heed_kernels *table)
+{
+    test_squares(table, "rmsnorm", rmsnorm_row);
+}
+
+static void test_l2_norm(const struct heed_kernels *table)
+{
+    test_squares(table, "l2_normalize", l2_row);
 }
 
 /* ---- elements ---- */
@@ -1202,11 +1222,12 @@ static void test_attention(const struct heed_kernels *table)
 static void test_table(const struct heed_kernels *table)
 {
     static void (*const tests[])(const struct heed_kernels *) = {
-        test_softmax,    test_masked_softmax, test_masked_rows_of_nan,
-        test_neighbours, test_layernorm,      test_layernorm_finite,
-        test_rmsnorm,    test_activations,    test_gated,
-        test_argmax,     test_top_k,          test_max_pooling,
-        test_matmul,     test_matmul_scalars, test_attention};
+        test_softmax,     test_masked_softmax, test_masked_rows_of_nan,
+        test_neighbours,  test_layernorm,      test_layernorm_finite,
+        test_rmsnorm,     test_l2_norm,        test_activations,
+        test_gated,       test_argmax,         test_top_k,
+        test_max_pooling, test_matmul,         test_matmul_scalars,
+        test_attention};
     context = context_on(table, 1);
     for (size_t i = 0; i < COUNT(tests); i++)
         tests[i](table);
