@@ -25,8 +25,8 @@ struct heed_cpu heed_cpu_from_x86(const struct heed_x86_words *words);
 struct heed_cpu heed_cpu_detect(void);
 
 /* Bytes of rows, read and written, from which memory is to be walked in the order of its addresses, and written without
- * asking for lines ahead; half of the third-level cache that a core shares. HEED_CPU_ANY_ORDER: it need not be, and
- * lines are asked for. */
+ * prefetching lines ahead; half of the third-level cache that a core shares. HEED_CPU_ANY_ORDER: it need not be, and
+ * lines are prefetched. */
 #define HEED_CPU_ANY_ORDER UINT32_MAX
 uint32_t heed_cpu_in_order_bytes(void);
 

@@ -23,7 +23,7 @@
 /* Columns of a packed panel: one cache line of floats. */
 #define HEED_PANEL 16
 
-/* In place of how far ahead lines are asked for: what is written goes past the caches, which would not hold it. */
+/* In place of how far ahead lines are prefetched: what is written goes past the caches, which would not hold it. */
 #define HEED_PAST_CACHES SIZE_MAX
 
 /* Virtual lanes of every reduction; element i belongs to lane i mod HEED_LANES. */
@@ -49,22 +49,22 @@
  * place: what is left over beside the main ones weighs more. */
 #define HEED_NARROW_COLS 256
 
-/* The most rows for which a b is called foreseen: in memory, for the most part in the last cache, and in half of it;
- * and those of any tile, for a packed b of which few long runs are read. */
-#define HEED_FORESEEN_ROWS 6
-#define HEED_FORESEEN_MIXED_ROWS 2
-#define HEED_FORESEEN_CACHED_ROWS 3
-#define HEED_FORESEEN_TALLEST 9
+/* The most rows for which b is left to the CPU's prefetchers: in memory, for the most part in the last cache, and in
+ * half of it; and those of any tile, for a packed b of which few long runs are read. */
+#define HEED_HW_PREFETCHED_ROWS 6
+#define HEED_HW_PREFETCHED_MIXED_ROWS 2
+#define HEED_HW_PREFETCHED_CACHED_ROWS 3
+#define HEED_HW_PREFETCHED_TALLEST 9
 
 /* The most rows that go by strips of a b in place (kernels/strips.inc), without a copy of any of it. */
 #define HEED_STRIP_ROWS 9
 
-/* The most rows, two tiles, that ask for lines of packed weights nearby. */
-#define HEED_NEARBY_ROWS 18
+/* The most rows, two tiles, that prefetch packed weights into L1. */
+#define HEED_L1_PREFETCHED_ROWS 18
 
-/* Floats of a sliver up to which one tile alone asks for the next: it reads as fast as memory gives, and of larger
+/* Floats of a sliver up to which one tile alone prefetches the next: it reads as fast as memory gives, and of larger
  * ones L2 would not hold two. */
-#define HEED_AHEAD_FLOATS 131072
+#define HEED_ONE_TILE_PREFETCH_FLOATS 131072
 
 /* Keys that attention reduces from zero before it folds the result into the row. */
 #define HEED_KEY_BLOCK 256
@@ -72,7 +72,7 @@
 /* How rows of a are read, most of all those that few columns go across: nothing is known; whole lines of them where
  * that pays, by a wide core, of which two units multiply and add the widest vectors and L1 keeps twelve lines of a set
  * or more; by any other core, eight rows at a time from the caches, or from memory. */
-enum heed_reading { HEED_READ_PLAINLY, HEED_READ_LINES, HEED_READ_EIGHTS, HEED_READ_AFAR };
+enum heed_reading { HEED_READ_PLAINLY, HEED_READ_LINES, HEED_READ_EIGHTS, HEED_READ_FROM_MEMORY };
 
 /* The right operand of a product. Element (p, j) is data[(j / 16) * panel + p * row + j % 16]. Every
  * panel holds 16 readable columns, also where fewer are asked for. Packed: row = 16, panel = 16 k, or
@@ -80,35 +80,36 @@ enum heed_reading { HEED_READ_PLAINLY, HEED_READ_LINES, HEED_READ_EIGHTS, HEED_R
 struct heed_panels {
     const float *data;
     size_t row, panel;
-    float *copy;       /* or NULL: room for k x min(n, 128) floats, n in whole panels, to pack b in place */
-    const float *next; /* a hint: what is wanted after the last column, laid out alike; or NULL */
-    bool near;         /* a hint: all of it is in L2, which saves looking ahead */
-    size_t foreseen; /* a hint: what up to so many rows read is foreseen by the CPU; HEED_FORESEEN_TALLEST at most, but
-                      * for a b that is read across or asked for nearby */
-    bool far;        /* a hint: what is foreseen comes from memory, which tiles that gain by it then ask */
-    size_t across;   /* a hint, in place: rows are read from end to end; if far, not those to come are asked for, but so
-                      * many floats ahead in each, and at its end in the rows below the last; if nearby, few rows go by
-                      * strips (strips.inc) */
-    size_t across_cols; /* a hint, beside it, or of a packed one: the most columns of a tile; or 0 */
-    bool nearby;        /* a hint: what is foreseen is asked for in L1 instead, wherever it comes from; if far, in the
-                         * order of memory; of packed ones that are not foreseen what is wanted next is */
-    bool uncopied;      /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
+    float *copy;               /* or NULL: room for k x min(n, 128) floats, n in whole panels, to pack b in place */
+    const float *next;         /* a hint: what is wanted after the last column, laid out alike; or NULL */
+    bool in_l2;                /* a hint: all of it is, and need not be prefetched far ahead */
+    size_t hw_prefetched_rows; /* a hint: what up to so many rows read the CPU's prefetchers bring; or it is asked for
+                                * as it is read, if row_distance or prefetch_l1. HEED_HW_PREFETCHED_TALLEST at the most,
+                                * but with these */
+    bool from_memory; /* a hint: what so few rows read lies in memory, and tiles that gain by it prefetch it into L2 */
+    size_t row_distance;   /* a hint, in place: rows are read from end to end. If from_memory, so many floats ahead in
+                            * each are prefetched, and at its end in the rows below the last, not the rows to come; if
+                            * prefetch_l1, few rows go by strips (strips.inc) */
+    size_t most_tile_cols; /* a hint, beside it, or of a packed one: the most columns of a tile; or 0 */
+    bool prefetch_l1; /* a hint: what so few rows read is prefetched into L1, wherever it comes from; if from_memory, in
+                       * the order of memory. By more rows of a packed one: what is wanted next is */
+    bool uncopied;    /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
     enum heed_reading reading; /* a hint */
-    size_t ahead; /* a hint, nearby and in place: so many floats from what is read; 0: some rows. Of rows that few
-                   * columns go across: as of gemm_few */
+    size_t distance; /* a hint, in place, with prefetch_l1: so many floats from what is read to what is prefetched; 0:
+                      * some rows. Of rows that few columns go across: as of gemm_few */
 };
 
 /* Floats of few columns that are copied side by side at the most. */
 #define HEED_COLUMNS_FLOATS 4096
 
-/* As `ahead` of rows that are read across: nothing of them is asked for; or they come from memory, in which order is up
- * to the kernel. */
-#define HEED_ASK_FOR_NOTHING SIZE_MAX
-#define HEED_ASK_AFAR (SIZE_MAX - 1)
+/* As the distance of rows that few columns go across: nothing of them is prefetched; or they come from memory, in which
+ * order is up to the kernel. */
+#define HEED_NO_PREFETCH SIZE_MAX
+#define HEED_PREFETCH_FROM_MEMORY (SIZE_MAX - 1)
 
-/* What packing a transposed b asks for: the rows below those that it turns, in L2; the runs to their right, in L1, in
- * an order that memory likes, by vectors as long as a line, and by others what is below; or nothing. */
-enum heed_pack_asking { HEED_PACK_ASKS_BELOW, HEED_PACK_ASKS_RUNS, HEED_PACK_ASKS_NOTHING };
+/* What packing a transposed b prefetches: the rows below those that it turns, into L2; the runs to their right, into
+ * L1, in an order that memory likes, by vectors as long as a line, and by others what is below; or nothing. */
+enum heed_pack_prefetch { HEED_PACK_PREFETCH_BELOW, HEED_PACK_PREFETCH_RUNS, HEED_PACK_PREFETCH_NOTHING };
 
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
  * which would starve the FMA chains. One fewer, higher ones where they are as wide and would be low. */
@@ -205,7 +206,7 @@ struct heed_attention_task {
     size_t map_row, map_head, map_cols;
     float *scratch;                 /* heed_attention_scratch() floats */
     float *partial;                 /* for attention_blocks and attention_fold: heed_attention_partial() floats */
-    struct heed_coming_keys coming; /* to be asked for, each row of the task its share */
+    struct heed_coming_keys coming; /* to be prefetched, each row of the task its share */
 };
 
 /* Rows of the highest row tile, which is one of several heads of keys and values, and those of a head whose keys are
@@ -237,11 +238,11 @@ struct heed_softmax_task {
     size_t ld_src;
     float *dst; /* may be src */
     size_t ld_dst;
-    size_t write_ahead; /* how many floats ahead of its writing a line is asked for; or HEED_PAST_CACHES */
+    size_t write_ahead; /* how many floats ahead of its writing a line is prefetched; or HEED_PAST_CACHES */
     bool in_order;      /* rows come from memory, which gives most when they are read one after the other */
-    size_t far;         /* how many floats ahead dst, without gaps, is asked for into the second cache; 0: not at all */
-    bool wide_core; /* a hint: the CPU brings the next row into the first cache unasked, if it is long or in memory, and
-                       starts so many instructions that short rows may come in bursts */
+    size_t far;     /* how many floats ahead dst, without gaps, is prefetched into the second cache; 0: not at all */
+    bool wide_core; /* a hint: the CPU brings the next row into the first cache by itself, if it is long or in memory,
+                       and starts so many instructions that short rows may come in bursts */
     float scale;    /* > 0 and finite */
     enum heed_mask_kind mask_kind;
     const void *mask;
@@ -263,7 +264,7 @@ struct heed_norm_task {
     float *y;
     size_t ldy;
     float *mean, *inverse; /* [rows], of the deviation or the root mean square; or NULL */
-    size_t write_ahead;    /* as in softmax; 0 where the CPU foresees what is read and written; or HEED_PAST_CACHES */
+    size_t write_ahead;    /* as in softmax; 0 where the CPU prefetches what is read and written; or HEED_PAST_CACHES */
     bool in_order;         /* as in softmax */
     size_t far;            /* as in softmax, of x and y; there is no residual then */
     bool wide_core; /* a hint: which rows go together, or in turns, is as a first cache of 48 KiB wants it and a CPU
@@ -286,11 +287,10 @@ struct heed_rotary_task {
  * gemm          c = epilogue(a b), m x n, chains over k in ascending order. Gated: b has two packed
  *               panels for each 16 columns of c, gate and up, and m x n is the size of c
  * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= VF_STEPS. reading: how
- *               rows of b are; ahead: how many floats from what is read of b is asked for in L1, in the order of
- *               memory where rows have no gaps; 0: it is not, but in L2; or HEED_ASK_FOR_NOTHING or HEED_ASK_AFAR
- * gemm_tn       c = a' b, m x n, a is k x m
- * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded; asking: a hint
- * transpose     dst[j][i] = src[i][j], src is rows x cols
+ *               rows of b are; ahead: how many floats from what is read of b is prefetched into L1, in the order of
+ *               memory where rows have no gaps; 0: it is not, but in L2; or HEED_NO_PREFETCH or
+ * HEED_PREFETCH_FROM_MEMORY gemm_tn       c = a' b, m x n, a is k x m pack          n columns of b (k x n, or n x k if
+ * transposed) into packed panels, zero-padded; prefetch: a hint transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       one heed_softmax_task
  * softmax_max   the largest of n scores of a row from column `from` on, which begins a block of HEED_REDUCTION_BLOCK
  * softmax_exps  their exponentials, to dst unless the logarithm is wanted, and the sum of each block
@@ -324,7 +324,7 @@ struct heed_rotary_task {
     X(void, gemm_tn,                                                                                                   \
       (size_t m, size_t n, size_t k, const float *a, size_t lda, const struct heed_panels *b, float *c, size_t ldc))   \
     X(void, pack,                                                                                                      \
-      (bool transposed, enum heed_pack_asking asking, size_t n, size_t k, const float *b, size_t ldb, float *dst))     \
+      (bool transposed, enum heed_pack_prefetch prefetch, size_t n, size_t k, const float *b, size_t ldb, float *dst)) \
     X(void, transpose, (size_t rows, size_t cols, const float *src, size_t ld_src, float *dst, size_t ld_dst))         \
     X(void, softmax, (const struct heed_softmax_task *task))                                                           \
     X(float, softmax_max, (const struct heed_softmax_task *task, size_t row, size_t from, size_t n))                   \

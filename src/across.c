@@ -19,10 +19,10 @@ enum origin { FROM_CACHES, FROM_HALF, FROM_MEMORY };
 
 /* Up to how many rows; from where they gain, the first that fits: 5 to 31 from the caches, others, and those that would
  * be worth a copy, from half of the last one on; whether only by wide tiles, and only where rows of b share a set of
- * L1; how many rows of b at once, and asked for how many floats ahead; and the most columns of a tile, or 0. Up to four
- * rows from memory want few rows of b, which is what a CPU can follow, and two or three narrow tiles, lest requests
- * come in bursts; four in the last cache or by rows that crowd L1, and more, whose sums would come and go too often,
- * want many. */
+ * L1; how many rows of b at once, and prefetched how many floats ahead; and the most columns of a tile, or 0. Up to
+ * four rows from memory want few rows of b, which is what a CPU can follow, and two or three narrow tiles, lest
+ * requests come in bursts; four in the last cache or by rows that crowd L1, and more, whose sums would come and go too
+ * often, want many. */
 static const struct reading {
     size_t rows;
     enum origin from;
@@ -40,7 +40,7 @@ static const struct reading {
     {ACROSS_ROWS, FROM_HALF, false, false, 256, 256, 0},
 };
 
-/* A core of AMD's with so small an L2, as before Zen 4, brings rows of b faster unasked, by one row of a, or by a few
+/* A core of AMD's with so small an L2, as before Zen 4, brings rows of b faster by itself, by one row of a, or by a few
  * where those of b crowd: {1, 2, 3} x 4096 x 4096 1.6, 1.2, 1.3. */
 #define UNASKED_L2 (512 * 1024)
 
@@ -67,7 +67,7 @@ static bool comes_from(const struct heed_context *context, enum origin from, siz
 static const struct reading *find_reading(const struct heed_context *context, size_t rows, size_t cols, double bytes,
                                           size_t ld)
 {
-    if (!heed_foresees(context) || cols < ACROSS_COLS)
+    if (!heed_hw_prefetches(context) || cols < ACROSS_COLS)
         return NULL;
     for (size_t i = 0; i < sizeof readings / sizeof *readings; i++) {
         const struct reading *r = &readings[i];
@@ -78,17 +78,18 @@ static const struct reading *find_reading(const struct heed_context *context, si
     return NULL;
 }
 
-/* A CPU that is to be asked nearby brings what more than a few rows read of the last cache by itself, from which a
- * request that ends in L2 takes longer: 5 to 31 rows by 4 to 12 MB 1.0 to 1.2. But one of the highest tiles is too slow
- * for it where rows share sets (0.85 to 1.05). */
+/* A CPU for which lines are prefetched into L1 brings what more than a few rows read of the last cache by itself, from
+ * which a request that ends in L2 takes longer: 5 to 31 rows by 4 to 12 MB 1.0 to 1.2. But one of the highest tiles is
+ * too slow for it where rows share sets (0.85 to 1.05). */
 static bool brings_many_rows(const struct heed_context *context, size_t rows, double bytes, size_t ld)
 {
     bool high = rows >= context->kernels->mr && rows <= context->kernels->tallest;
-    return heed_asks_nearby(context) && bytes < (double)context->in_order && (!high || ld % HEED_SHARED_SETS != 0);
+    return heed_prefetches_into_l1(context) && bytes < (double)context->in_order &&
+           (!high || ld % HEED_SHARED_SETS != 0);
 }
 
-/* Whether so many rows ask for what they read, or leave it to the CPU. */
-static bool asks(const struct heed_context *context, size_t rows, double bytes, size_t ld)
+/* Whether so many rows prefetch what they read, or leave it to the CPU's prefetchers. */
+static bool prefetches(const struct heed_context *context, size_t rows, double bytes, size_t ld)
 {
     if (rows > FEW_ACROSS)
         return !brings_many_rows(context, rows, bytes, ld);
@@ -102,22 +103,23 @@ struct heed_across heed_find_across(const struct heed_context *context, size_t r
     const struct reading *reading = find_reading(context, rows, cols, bytes, ld);
     if (!reading)
         return heed_not_across;
-    return (struct heed_across){reading->depth, reading->ahead, reading->cols, asks(context, rows, bytes, ld)};
+    return (struct heed_across){reading->depth, reading->ahead, reading->cols, prefetches(context, rows, bytes, ld)};
 }
 
 /* A Zen 5 takes those of a b from memory, by more than a few rows where those of b share a set of L1. */
 bool heed_goes_by_strips(const struct heed_context *context, size_t rows, size_t cols, size_t depth, size_t ld)
 {
     size_t most = ld % HEED_SAME_SET == 0 ? HEED_STRIP_ROWS : FEW_ACROSS;
-    return heed_asks_nearby(context) && heed_are_rows_afar(context, cols, depth) && rows > 1 && rows <= most;
+    return heed_prefetches_into_l1(context) && heed_are_wide_rows_from_memory(context, cols, depth) && rows > 1 &&
+           rows <= most;
 }
 
 void heed_read_across(const struct heed_across *across, struct heed_panels *b)
 {
-    b->across = across->ahead;
-    b->across_cols = across->cols;
-    b->far = across->asks;
-    b->foreseen = ACROSS_ROWS;
+    b->row_distance = across->ahead;
+    b->most_tile_cols = across->cols;
+    b->from_memory = across->prefetches;
+    b->hw_prefetched_rows = ACROSS_ROWS;
 }
 
 size_t heed_across_cols(const struct heed_context *context, size_t cols)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * heed_attention: packs the keys of each head once, and shares heads, runs of query rows or key blocks over the
- * workers, as attention_plan.c has chosen. How tiles ask for keys and values is in attention_hints.c.
+ * workers, as attention_plan.c has chosen. How tiles prefetch keys and values is in attention_hints.c.
  */
 #include "attention.h"
 
@@ -122,7 +122,7 @@ static void pack_values(const struct attention_run *run, struct kv_head at, size
     float *dst = run->packed_v + packed_start(run, at, heed_pad(dim)) + first * HEED_PANEL;
     size_t step = n == keys ? dim : HEED_PANEL; /* all panels at once, unless they are longer than what is packed */
     for (size_t d = 0; d < dim; d += step)
-        a->context->kernels->pack(false, HEED_PACK_ASKS_BELOW, dim - d < step ? dim - d : step, n, src + d, row,
+        a->context->kernels->pack(false, HEED_PACK_PREFETCH_BELOW, dim - d < step ? dim - d : step, n, src + d, row,
                                   dst + d * keys);
 }
 
@@ -223,7 +223,7 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
                                        a->args.v.row_stride);
     double bytes = (double)task->keys * (double)(dim + padded) * sizeof(float);
     bool own = a->loop == HEED_ATTENTION_LOOP_HEADS;
-    task->k.near = task->v.near = own && bytes <= HEED_L2_SHARE * (double)a->context->l2;
+    task->k.in_l2 = task->v.in_l2 = own && bytes <= HEED_L2_SHARE * (double)a->context->l2;
 }
 
 static void set_pages(struct heed_attention_task *task, const struct attention *a, size_t b, size_t kv_head)
@@ -335,7 +335,7 @@ static void attend_rows(void *arg, size_t index, size_t worker)
     run->a.context->kernels->attention(&task);
 }
 
-/* Whether the next head is to be asked for, of so many keys and of so many bytes for all heads. Where queries are few,
+/* Whether the next head is to be prefetched, of so many keys and of so many bytes for all heads. Where queries are few,
  * requests find nothing to hide behind, and the third cache may have all heads. A wide core brings from there by itself
  * what few queries wait for: 12 batches of 12 heads beside each other, one query of 128 keys each, 1.21 without. */
 static bool wants_next_head(const struct attention *a, size_t keys, double all)

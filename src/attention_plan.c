@@ -210,10 +210,10 @@ static bool lie_beside(const heed_heads *tensor, size_t heads, size_t dim)
 
 /* Whether keys and values in place are taken to come from memory. What a Zen 5's last cache holds half of comes faster
  * head by head. */
-static bool come_from_afar(const struct attention *a)
+static bool come_from_memory(const struct attention *a)
 {
     double bytes = heed_bytes_of_keys(a, a->longest_keys), l2 = (double)a->context->l2;
-    return bytes > (heed_asks_nearby(a->context) ? (double)a->context->in_order : HEED_FAR_BYTES_PER_L2 * l2);
+    return bytes > (heed_prefetches_into_l1(a->context) ? (double)a->context->in_order : HEED_FAR_BYTES_PER_L2 * l2);
 }
 
 /* Heads of keys left in place that a task takes together, lest it read a part of each row of memory: as many as divide
@@ -222,7 +222,7 @@ static size_t heads_beside(const struct attention *a)
 {
     const heed_attention_args *args = &a->args;
     size_t rows = heed_queries_of_head(a), all = args->n_kv_heads;
-    if (!a->keys_in_place || a->pack_values || !come_from_afar(a) || args->loop == HEED_ATTENTION_LOOP_HEADS ||
+    if (!a->keys_in_place || a->pack_values || !come_from_memory(a) || args->loop == HEED_ATTENTION_LOOP_HEADS ||
         rows == 0 || !lie_beside(&args->k, all, args->head_dim) || !lie_beside(&args->v, all, args->value_dim))
         return 1;
     size_t most = HEED_ATTENTION_ROWS / rows, heads = all < most ? all : most > 0 ? most : 1;

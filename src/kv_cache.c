@@ -116,7 +116,7 @@ void heed_put_keys(const struct heed_kernels *kernels, size_t dim, size_t first,
         for (size_t p = 0; p < dim; p++)
             dst[p * HEED_PANEL + column] = src[p];
     if (n > 0)
-        kernels->pack(true, HEED_PACK_ASKS_BELOW, n, dim, src, ld, dst + (column > 0 ? HEED_PANEL * dim : 0));
+        kernels->pack(true, HEED_PACK_PREFETCH_BELOW, n, dim, src, ld, dst + (column > 0 ? HEED_PANEL * dim : 0));
 }
 
 /* The panels of a head in the page of a key; its values come after them. */

@@ -6,7 +6,7 @@
 #define GROUP_Y 1u
 #define GROUP_SUM 2u
 
-/* Times the second cache from which on rows are asked for: a tenth is lost where nobody else has used the caches since
+/* Times the second cache from which on rows are prefetched: a tenth is lost where nobody else has used the caches since
  * the last call, up to half gained where somebody has, which fewer rows outlive. */
 #define FAR_PER_L2 3
 
@@ -65,8 +65,8 @@ static heed_status check_norm(struct heed_operands *operands, const struct heed_
     return heed_operands_check(operands, NULL, 0);
 }
 
-/* Rows of whole pages are foreseen as they are, and so are rows that go one by one. */
-static bool asks_far(const struct heed_norm_task *t)
+/* The CPU prefetches rows of whole pages as they are, and so are rows that go one by one. */
+static bool prefetches_far(const struct heed_norm_task *t)
 {
     return t->ldx == t->cols && t->ldy == t->cols && !t->residual && t->cols % PAGE_COLS != 0 && !t->in_order;
 }
@@ -79,7 +79,7 @@ static void run_norm(const struct heed_context *context, struct norm *n)
     t->write_ahead = heed_write_far(context, rows, cols, in_place);
     t->in_order = heed_rows_in_order(context, rows, cols);
     t->wide_core = context->wide_core;
-    if (asks_far(t) && !context->wide_core)
+    if (prefetches_far(t) && !context->wide_core)
         t->far = heed_far_ahead(context, rows, cols, heed_times(FAR_PER_L2, context->l2));
     if (rows > 0 && cols > 0)
         heed_run_rows(context, rows, cols, HEED_NORM_WORK, run_block, n);

@@ -97,8 +97,8 @@ heed_status heed_linear(const heed_context *context, size_t m, const float *x, s
     if (!is_small(m, n, k, x, ldx, weights, y, ldy) || !is_small_with(&o, m, n, y, ldy))
         return run_checked(context, m, x, ldx, weights, &o, y, ldy);
     struct heed_panels panels = heed_header_panels(weights);
-    panels.near = true;
-    panels.reading = heed_reading_of_small(context, &panels.ahead);
+    panels.in_l2 = true;
+    panels.reading = heed_reading_of_small(context, &panels.distance);
     if (is_plain(&o)) {
         kernels->gemm(m, n, k, x, ldx, &panels, y, ldy, &store);
         return HEED_OK;

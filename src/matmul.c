@@ -66,11 +66,12 @@ static const struct packing {
 #define MANY_ROWS (4 * LEAST_PACKED_ROWS)
 
 /* Columns of b for a packed block: half of L2. Where a is larger than that by far, so that all of it comes from beyond
- * with every block, fewer and larger blocks are better: L1 is asked for b early enough for the last cache as well. */
+ * with every block, fewer and larger blocks are better: b is prefetched into L1 early enough for the last cache as
+ * well. */
 static size_t most_packed(const struct heed_context *context, const struct matmul *mm, size_t l2_vectors)
 {
     double a_bytes = (double)mm->cut.rows * (double)mm->cut.depth * (double)sizeof(float);
-    bool far = heed_foresees(context) && a_bytes > A_BYTES_PER_L2 * (double)context->l2;
+    bool far = heed_hw_prefetches(context) && a_bytes > A_BYTES_PER_L2 * (double)context->l2;
     size_t step = far ? mm->cut.sliver : HEED_PANEL, most = (far ? l2_vectors : l2_vectors / 2) / step * step;
     return most < mm->cut.sliver ? mm->cut.sliver : most;
 }
@@ -79,7 +80,7 @@ static size_t most_packed(const struct heed_context *context, const struct matmu
 static bool is_uncopied(const struct heed_context *context, const struct matmul *mm)
 {
     size_t crowded = context->wide_core ? HEED_SAME_SET : CROWDED_STRIDE;
-    return heed_foresees(context) && mm->cut.rows < mm->kernels->copied_rows && mm->ldb % crowded != 0;
+    return heed_hw_prefetches(context) && mm->cut.rows < mm->kernels->copied_rows && mm->ldb % crowded != 0;
 }
 
 /* Whether b is packed all the same for so few rows as read it in place. */
@@ -213,15 +214,15 @@ static void plan_tn(const struct heed_context *context, struct matmul *mm)
 /* Depends on sizes, strides, the context, beta and where rows of c begin only. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
-    mm->packing = heed_pack_asking(context, mm->n, mm->k);
+    mm->packing = heed_pack_prefetch(context, mm->n, mm->k);
     mm->turned = heed_turned_kind(mm);
     mm->by_tn = reads_by_tn(context, mm);
-    bool b_afar = mm->packing == HEED_PACK_ASKS_RUNS;
-    bool a_afar = mm->n <= mm->kernels->few_cols && heed_are_rows_afar(context, mm->m, mm->k);
-    mm->ahead = (mm->turned == HEED_FEW_ROWS ? b_afar : a_afar) ? HEED_ASK_AFAR : 0;
+    bool b_from_memory = mm->packing == HEED_PACK_PREFETCH_RUNS;
+    bool a_from_memory = mm->n <= mm->kernels->few_cols && heed_are_wide_rows_from_memory(context, mm->m, mm->k);
+    mm->distance = (mm->turned == HEED_FEW_ROWS ? b_from_memory : a_from_memory) ? HEED_PREFETCH_FROM_MEMORY : 0;
     mm->reading = reading_of_rows(context, mm);
-    if (mm->ahead == 0)
-        mm->ahead = heed_ask_across(context, mm->turned == HEED_FEW_ROWS ? mm->n : mm->m, mm->k);
+    if (mm->distance == 0)
+        mm->distance = heed_across_distance(context, mm->turned == HEED_FEW_ROWS ? mm->n : mm->m, mm->k);
     if (mm->by_tn) {
         plan_tn(context, mm);
         return;
@@ -381,8 +382,8 @@ static struct heed_panels pack_columns(const struct matmul *mm, size_t cols, siz
     } else {
         mm->kernels->pack(mm->transpose_b, mm->packing, cols, depth, b, mm->ldb, room);
     }
-    panels.near = true;
-    panels.ahead = mm->ahead == HEED_ASK_FOR_NOTHING ? HEED_ASK_FOR_NOTHING : 0;
+    panels.in_l2 = true;
+    panels.distance = mm->distance == HEED_NO_PREFETCH ? HEED_NO_PREFETCH : 0;
     panels.reading = mm->reading == HEED_READ_LINES ? HEED_READ_PLAINLY : mm->reading; /* as lines were not measured */
     return panels;
 }
@@ -404,13 +405,13 @@ static void multiply_in_place(const struct part *part)
     const struct matmul *mm = part->mm;
     struct heed_panels panels = heed_panels_in_place(mm->b + part->p * mm->ldb + part->j, mm->ldb);
     panels.copy = part->packed;
-    panels.near = heed_is_near(part->depth, mm->ldb);
+    panels.in_l2 = heed_is_near(part->depth, mm->ldb);
     panels.uncopied = mm->uncopied;
     panels.reading = mm->reading;
-    panels.ahead = mm->ahead;
+    panels.distance = mm->distance;
     if (mm->across.ahead > 0)
         heed_read_across(&mm->across, &panels);
-    panels.nearby = mm->strips;
+    panels.prefetch_l1 = mm->strips;
     multiply(part, 0, part->rows, 0, part->cols, &panels);
 }
 
@@ -506,9 +507,9 @@ static void multiply_small(struct matmul *mm, float *room)
     b.copy = panels;
     if (turns)
         mm->kernels->transpose(k, m, mm->a, mm->lda, room, k);
-    b.near = true;
+    b.in_l2 = true;
     b.reading = mm->reading;
-    b.ahead = mm->ahead;
+    b.distance = mm->distance;
     if (mm->transpose_b)
         b = pack_columns(mm, n, k, mm->b, panels);
     multiply_panels(mm, m, n, k, turns ? room : mm->a, turns ? k : mm->lda, &b, mm->c, &mm->epilogue);
@@ -590,8 +591,8 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
         is_small(false, false, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
         struct heed_panels panels = heed_panels_in_place(b, ldb);
         panels.copy = room;
-        panels.near = true;
-        panels.reading = heed_reading_of_small(context, &panels.ahead);
+        panels.in_l2 = true;
+        panels.reading = heed_reading_of_small(context, &panels.distance);
         kernels->gemm(m, n, k, a, lda, &panels, c, ldc, epilogue);
         return HEED_OK;
     }
@@ -611,8 +612,8 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     mm.c = c;
     mm.ldc = ldc;
     mm.epilogue = *epilogue;
-    mm.reading = heed_reading_of_small(context, &mm.ahead);
-    mm.packing = HEED_PACK_ASKS_BELOW;
+    mm.reading = heed_reading_of_small(context, &mm.distance);
+    mm.packing = HEED_PACK_PREFETCH_BELOW;
     if ((mm.transpose_a || mm.transpose_b) && alpha != 0.0f &&
         is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
         heed_turn_vectors(&mm);

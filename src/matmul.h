@@ -11,10 +11,10 @@ enum heed_turning { HEED_AS_IT_IS, HEED_FEW_ROWS, HEED_FEW_COLUMNS };
 
 /* How a matrix in place is read across (across.c). */
 struct heed_across {
-    size_t depth; /* rows of it at once */
-    size_t ahead; /* as in struct heed_panels; 0: it is not read so */
-    size_t cols;  /* as across_cols there */
-    bool asks;    /* or leaves it to the CPU to bring it */
+    size_t depth;    /* rows of it at once */
+    size_t ahead;    /* as row_distance in struct heed_panels; 0: it is not read so */
+    size_t cols;     /* as most_tile_cols there */
+    bool prefetches; /* or leaves it to the CPU's prefetchers */
 };
 
 struct matmul {
@@ -28,16 +28,16 @@ struct matmul {
     struct heed_epilogue epilogue;
     struct heed_cut cut; /* of c, or of its transpose along the longer side */
     enum heed_turning turned;
-    bool packs;                    /* b; else it is read in place */
-    bool by_tn;                    /* a transposed a is read where it lies */
-    struct heed_across across;     /* of b, or of an a that is turned */
-    bool strips;                   /* then, whether b goes by kernels/strips.inc instead */
-    bool uncopied;                 /* as in struct heed_panels */
-    enum heed_reading reading;     /* as there */
-    size_t ahead;                  /* as there, of rows that few columns go across */
-    enum heed_pack_asking packing; /* what is asked for where a transposed b is packed */
-    size_t block;                  /* columns of b that are packed at once, or what is turned at once */
-    size_t block_rows;             /* rows of a that pass by them at once */
+    bool packs;                      /* b; else it is read in place */
+    bool by_tn;                      /* a transposed a is read where it lies */
+    struct heed_across across;       /* of b, or of an a that is turned */
+    bool strips;                     /* then, whether b goes by kernels/strips.inc instead */
+    bool uncopied;                   /* as in struct heed_panels */
+    enum heed_reading reading;       /* as there */
+    size_t distance;                 /* as there, of rows that few columns go across */
+    enum heed_pack_prefetch packing; /* what is prefetched where a transposed b is packed */
+    size_t block;                    /* columns of b that are packed at once, or what is turned at once */
+    size_t block_rows;               /* rows of a that pass by them at once */
     float *scratch;
     size_t packed_floats, worker_floats;
 };

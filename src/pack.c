@@ -104,7 +104,7 @@ struct source {
 struct pack_job {
     const struct heed_kernels *kernels;
     bool transposed;
-    enum heed_pack_asking asking;
+    enum heed_pack_prefetch prefetch;
     size_t in, out, matrices, panels_at_once;
     struct source src[2];
     float *panels;
@@ -131,7 +131,7 @@ static void pack_panels(void *arg, size_t index, size_t worker)
     size_t most = job->panels_at_once * HEED_PANEL, j = index / job->matrices * most;
     size_t n = job->out - j < most ? job->out - j : most;
     (void)worker;
-    job->kernels->pack(job->transposed, job->asking, n, job->in, src->data + (job->transposed ? j * src->ld : j),
+    job->kernels->pack(job->transposed, job->prefetch, n, job->in, src->data + (job->transposed ? j * src->ld : j),
                        src->ld, job->panels + index * most * job->in);
 }
 
@@ -173,7 +173,7 @@ static heed_status pack_matrices(const heed_context *context, heed_type type, he
     };
     struct pack_job job = {.kernels = c->kernels,
                            .transposed = transposed,
-                           .asking = heed_pack_asking(c, out, in),
+                           .prefetch = heed_pack_prefetch(c, out, in),
                            .in = in,
                            .out = out,
                            .matrices = matrices,

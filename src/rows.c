@@ -3,8 +3,8 @@
  */
 #include "rows.h"
 
-/* Elements of a block, at most: some ten microseconds of work. Kernels take rows in turns, and CPUs foresee what is
- * read next, but for the first rows of a block. */
+/* Elements of a block, at most: some ten microseconds of work. Kernels take rows in turns, and CPUs foresee what
+ * is read next, but for the first rows of a block. */
 #define BLOCK_ELEMENTS 131072
 
 /* Rows up to here are close enough together to be read in turn: four are a kilobyte. */
@@ -63,7 +63,7 @@ void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols,
 
 bool heed_rows_in_order(const struct heed_context *context, size_t rows, size_t cols)
 {
-    return heed_foresees(context) && cols > CLOSE_COLS &&
+    return heed_hw_prefetches(context) && cols > CLOSE_COLS &&
            heed_times(heed_times(rows, cols), 2 * sizeof(float)) >= context->in_order;
 }
 
@@ -72,8 +72,8 @@ bool heed_rows_in_order(const struct heed_context *context, size_t rows, size_t 
 
 size_t heed_write_far(const struct heed_context *context, size_t rows, size_t cols, bool in_place)
 {
-    bool past =
-        heed_foresees(context) && !in_place && heed_times(heed_times(rows, cols), sizeof(float)) >= context->in_order;
+    bool past = heed_hw_prefetches(context) && !in_place &&
+                heed_times(heed_times(rows, cols), sizeof(float)) >= context->in_order;
     return past ? HEED_PAST_CACHES : heed_write_ahead(context);
 }
 
@@ -83,10 +83,10 @@ size_t heed_write_far(const struct heed_context *context, size_t rows, size_t co
 size_t heed_far_ahead(const struct heed_context *context, size_t rows, size_t cols, size_t least)
 {
     size_t bytes = heed_times(heed_times(rows, cols), 2 * sizeof(float));
-    return heed_foresees(context) && bytes >= least ? FAR_AHEAD : 0;
+    return heed_hw_prefetches(context) && bytes >= least ? FAR_AHEAD : 0;
 }
 
 size_t heed_write_ahead(const struct heed_context *context)
 {
-    return heed_foresees(context) ? 0 : WRITE_AHEAD;
+    return heed_hw_prefetches(context) ? 0 : WRITE_AHEAD;
 }

@@ -14,14 +14,14 @@ void heed_run_rows(const struct heed_context *context, size_t rows, size_t cols,
 /* Whether rows are to be read in the order of memory, one after the other. */
 bool heed_rows_in_order(const struct heed_context *context, size_t rows, size_t cols);
 
-/* How many floats ahead of its writing a row kernel is to ask for a line, 0 where the CPU does so itself. */
+/* How many floats ahead of its writing a row kernel is to prefetch a line, 0 where the CPU does so itself. */
 size_t heed_write_ahead(const struct heed_context *context);
 
 /* The same, or HEED_PAST_CACHES for more than the last cache holds beside what is read, unless it is the same. */
 size_t heed_write_far(const struct heed_context *context, size_t rows, size_t cols, bool in_place);
 
-/* How many floats ahead rows without gaps, or their results, are to be asked for into the second cache where both are
- * at least so many bytes: a CPU that foresees follows one run of addresses, not two in turn. Else 0. */
+/* How many floats ahead rows without gaps, or their results, are to be prefetched into the second cache where both are
+ * at least so many bytes: a CPU that prefetches by itself follows one run of addresses, not two in turn. Else 0. */
 size_t heed_far_ahead(const struct heed_context *context, size_t rows, size_t cols, size_t least);
 
 /* What the norms of rows are told; an RMSNorm has no shift and no mean. */

@@ -14,12 +14,12 @@
 /* Steps of k after which the accumulators pay a visit to c: 1/85 of the time of a tile. */
 #define MOST_K 1024
 
-/* Rows from which on the only tile there is had rather read parts of k, so that it can ask for what comes next. */
+/* Rows from which on the only tile there is had rather read parts of k, so that it can prefetch what comes next. */
 #define LEAST_ALONE 4
 
-/* Where lines are asked for nearby, the most steps of k: of more, L2 keeps no sliver for a second tile, and beside b a
- * few rows of a take much of it. */
-#define NEARBY_K 2048
+/* Where lines are prefetched into L1, the most steps of k: of more, L2 keeps no sliver for a second tile, and beside b
+ * a few rows of a take much of it. */
+#define L1_DEPTH 2048
 
 /* The most rows that read a b from memory in its order, panel by panel: more of them wait for elements of a. One does
  * not gain. */
@@ -221,19 +221,19 @@ static void run_block(void *arg, size_t index, size_t worker)
     } while (p < product->k);
 }
 
-/* Steps of k of which L2 takes two slivers of the only tile that some rows are: what it does not take it is not asked
- * for. Fewer rows read long runs without. */
+/* Steps of k of which L2 takes two slivers of the only tile that some rows are: what it does not take it is not
+ * prefetched. Fewer rows read long runs without. */
 static size_t tile_depth(const struct heed_context *context, const struct heed_product *product)
 {
     const struct heed_kernels *kernels = context->kernels;
-    bool far = heed_from_memory(context, bytes_of_b(product)), cached = heed_foresees(context) && !far;
-    if (heed_asks_nearby(context)) {
+    bool far = heed_from_memory(context, bytes_of_b(product)), cached = heed_hw_prefetches(context) && !far;
+    if (heed_prefetches_into_l1(context)) {
         bool whole = product->m < LEAST_ALONE || (far && product->m <= kernels->tallest);
-        return whole ? product->k : even_depth(product->k, NEARBY_K);
+        return whole ? product->k : even_depth(product->k, L1_DEPTH);
     }
     if (!cached || product->m < LEAST_ALONE || product->m > kernels->tallest)
         return product->k;
-    return even_depth(product->k, HEED_AHEAD_FLOATS / kernels->tile_cols[product->m - 1]);
+    return even_depth(product->k, HEED_ONE_TILE_PREFETCH_FLOATS / kernels->tile_cols[product->m - 1]);
 }
 
 /* Whether few columns go across all steps of the rows: parts of k would be rows with gaps. Of rows from memory as many
@@ -293,43 +293,45 @@ static void limit_block(const struct heed_context *context, const struct heed_pr
 
 /* Whether a Zen 5 brings b, which lies in the last cache, early enough for more than one tile below the other: as
  * others use that too, of a good quarter of it beside half of a and c, or of three eighths for two tiles. */
-static bool comes_unasked(const struct heed_context *context, const struct heed_product *product, double bytes)
+static bool comes_by_itself(const struct heed_context *context, const struct heed_product *product, double bytes)
 {
     double others = (double)product->m * ((double)product->k + (double)product->n) * sizeof(float);
-    if (product->m <= HEED_FORESEEN_TALLEST)
+    if (product->m <= HEED_HW_PREFETCHED_TALLEST)
         return false;
     return 16.0 * bytes + 8.0 * others <= 9.0 * (double)context->in_order ||
-           (product->m <= HEED_NEARBY_ROWS && 4.0 * bytes <= 3.0 * (double)context->in_order);
+           (product->m <= HEED_L1_PREFETCHED_ROWS && 4.0 * bytes <= 3.0 * (double)context->in_order);
 }
 
-/* How a Zen 5 reads b: what does not come unasked is asked for in L1, by one tile or two as they read it, and a sliver
- * ahead by more, where requests take a fiftieth of the time. L1 does not keep a sliver, but a request that ends in L2
- * waits longer for memory: 20 to 128 rows by 64 MB 1.03 to 1.07. Rows of a may come from there to few columns. */
-static void foresee_nearby(const struct heed_context *context, struct heed_product *product, double bytes)
+/* How a Zen 5 reads b: what does not come by itself is prefetched into L1, by one tile or two as they read it, and a
+ * sliver ahead by more, where requests take a fiftieth of the time. L1 does not keep a sliver, but a request that ends
+ * in L2 waits longer for memory: 20 to 128 rows by 64 MB 1.03 to 1.07. Rows of a may come from there to few columns. */
+static void plan_l1_prefetch(const struct heed_context *context, struct heed_product *product, double bytes)
 {
     struct heed_panels *b = &product->b;
-    b->near |= comes_unasked(context, product, bytes);
+    b->in_l2 |= comes_by_itself(context, product, bytes);
     b->reading = HEED_READ_LINES;
-    b->ahead = heed_are_rows_afar(context, product->m, product->k) ? HEED_ASK_AFAR : 0;
-    b->nearby = !b->near;
-    b->foreseen = b->nearby && product->m <= HEED_NEARBY_ROWS ? HEED_NEARBY_ROWS : HEED_FORESEEN_TALLEST;
-    b->far = b->nearby && product->m > 1 && product->m <= IN_ORDER_ROWS && heed_from_memory(context, bytes);
+    b->distance = heed_are_wide_rows_from_memory(context, product->m, product->k) ? HEED_PREFETCH_FROM_MEMORY : 0;
+    b->prefetch_l1 = !b->in_l2;
+    b->hw_prefetched_rows =
+        b->prefetch_l1 && product->m <= HEED_L1_PREFETCHED_ROWS ? HEED_L1_PREFETCHED_ROWS : HEED_HW_PREFETCHED_TALLEST;
+    b->from_memory =
+        b->prefetch_l1 && product->m > 1 && product->m <= IN_ORDER_ROWS && heed_from_memory(context, bytes);
 }
 
 /* Weights of more than a third of what is taken for cached come from it in part where others use it too; then three
- * rows had better ask for the next sliver. Of memory some more, too, ask for what they read. */
-static void foresee(const struct heed_context *context, struct heed_product *product)
+ * rows had better prefetch the next sliver. Of memory some more, too, prefetch what they read. */
+static void plan_prefetch(const struct heed_context *context, struct heed_product *product)
 {
     double bytes = bytes_of_b(product);
-    if (heed_asks_nearby(context)) {
-        foresee_nearby(context, product, bytes);
+    if (heed_prefetches_into_l1(context)) {
+        plan_l1_prefetch(context, product, bytes);
         return;
     }
-    heed_foresee(context, bytes, &product->b);
-    if (product->b.foreseen == HEED_FORESEEN_CACHED_ROWS && 3.0 * bytes > (double)context->in_order)
-        product->b.foreseen = HEED_FORESEEN_MIXED_ROWS;
-    if (product->b.far)
-        product->b.foreseen = HEED_FORESEEN_TALLEST;
+    heed_leave_to_hw(context, bytes, &product->b);
+    if (product->b.hw_prefetched_rows == HEED_HW_PREFETCHED_CACHED_ROWS && 3.0 * bytes > (double)context->in_order)
+        product->b.hw_prefetched_rows = HEED_HW_PREFETCHED_MIXED_ROWS;
+    if (product->b.from_memory)
+        product->b.hw_prefetched_rows = HEED_HW_PREFETCHED_TALLEST;
 }
 
 const float heed_nothing[HEED_PANEL];
@@ -348,7 +350,7 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
     if (product->m == 1)
         forget_strides_of_one(product);
     product->b.reading = heed_reading_of(context, product->m, product->k);
-    product->b.ahead = heed_ask_across(context, product->m, product->k);
+    product->b.distance = heed_across_distance(context, product->m, product->k);
     if (product->k == 0) {
         product->a = heed_nothing;
         product->lda = 0;
@@ -356,7 +358,7 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
         product->b.panel = 0;
     }
     if (heed_is_small_product(product->m, product->n, product->k)) {
-        product->b.near = true;
+        product->b.in_l2 = true;
         context->kernels->gemm(product->m, product->n, product->k, product->a, product->lda, &product->b, product->c,
                                product->ldc, &product->epilogue);
         return;
@@ -375,8 +377,8 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
     double cols = (double)product->n / (double)heed_workers(context);
     cols = cols < (double)plan.cut.cols ? cols : (double)plan.cut.cols;
     double share = (cols * (double)panels_per_column(product) + (double)plan.cut.rows) * (double)product->k;
-    product->b.near = share * sizeof(float) <= (double)context->l2 * 3 / 4;
-    foresee(context, product);
+    product->b.in_l2 = share * sizeof(float) <= (double)context->l2 * 3 / 4;
+    plan_prefetch(context, product);
     double work = (double)product->m * (double)product->n * ((double)product->k + 1.0);
     heed_run(context, plan.cut.tasks, work, run_block, &plan);
 }

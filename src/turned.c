@@ -99,14 +99,14 @@ void heed_turn_vectors(struct matmul *mm)
 }
 
 /* Whether few rows of a by a transposed b had better be turned: several groups of columns read b as often, which a
- * packed one that asks for nothing is faster than (12 to 32 rows 0.98 to 1.24). */
+ * packed one that prefetches nothing is faster than (12 to 32 rows 0.98 to 1.24). */
 static bool are_few_rows(const struct matmul *mm)
 {
     const struct heed_kernels *kernels = mm->kernels;
     if (!mm->transpose_b || mm->m < 2 || mm->n < LEAST_COLUMNS)
         return false;
     bool several = mm->m <= kernels->turned_rows && mm->k >= GROUPS_DEPTH && mm->n / COLUMNS_PER_ROW >= mm->m;
-    return mm->m <= kernels->few_cols || (several && mm->packing != HEED_PACK_ASKS_NOTHING);
+    return mm->m <= kernels->few_cols || (several && mm->packing != HEED_PACK_PREFETCH_NOTHING);
 }
 
 /* Whether a tile takes more than a panel of an a in place. */
@@ -221,7 +221,7 @@ static void multiply_few_rows(const struct matmul *mm, size_t j, size_t cols, fl
     for (size_t end = j + cols, now; j < end; j += now) {
         now = end - j < step ? end - j : step;
         mm->kernels->gemm_few(mm->m, now, mm->k, a, lda, mm->b + j * mm->ldb, mm->ldb, mm->c + j, mm->ldc, mm->reading,
-                              mm->ahead);
+                              mm->distance);
     }
 }
 
@@ -241,7 +241,7 @@ static void multiply_block(const struct matmul *mm, size_t i, size_t rows, const
         struct heed_panels columns = heed_panels_in_place(mm->a + p * mm->lda + i, mm->lda);
         columns.copy = room->edge;
         columns.uncopied = reads_several_panels(mm);
-        columns.near = heed_is_near(depth, mm->lda);
+        columns.in_l2 = heed_is_near(depth, mm->lda);
         if (mm->across.ahead > 0)
             heed_read_across(&mm->across, &columns);
         store.accumulate = p > 0;

@@ -68,7 +68,7 @@ static uint64_t golden_gemm_tn(const struct heed_kernels *t)
 static uint64_t golden_pack(const struct heed_kernels *t)
 {
     float *b = random_floats(K * N, -1.0f, 1.0f), *packed_b = buffer(80 * K, 0);
-    t->pack(true, HEED_PACK_ASKS_BELOW, N, K, b, K, packed_b);
+    t->pack(true, HEED_PACK_PREFETCH_BELOW, N, K, b, K, packed_b);
     return hash_of(80 * K, packed_b);
 }
 

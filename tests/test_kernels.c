@@ -112,7 +112,7 @@ static struct heed_epilogue epilogue_of(unsigned kind, const float *bias, const 
 }
 
 /* Rows up to which b is called foreseen, in turn. */
-static const size_t foreseen[] = {0, 2, HEED_FORESEEN_ROWS, 0, HEED_FORESEEN_TALLEST};
+static const size_t hw_prefetched[] = {0, 2, HEED_HW_PREFETCHED_ROWS, 0, HEED_HW_PREFETCHED_TALLEST};
 
 static void check_gemm(const struct gemm_case *g)
 {
@@ -126,16 +126,16 @@ static void check_gemm(const struct gemm_case *g)
     size_t packed_floats = padded * g->k + (padded ? padded / HEED_PANEL - 1 : 0) * g->beyond * HEED_PANEL;
     b.data = arena_place(&t.b, in_place ? span(g->k, b_cols, b.row) : packed_floats, g->at_end);
     b.next = g->ahead ? b.data : NULL;
-    b.foreseen = foreseen[g->kind % 5];
-    b.far = g->kind % 5 == 4 && g->kind % 36 != 0;
-    b.across = g->kind % 5 == 4 && in_place ? g->n / 2 : 0;
-    b.across_cols = b.across > 0 && g->m % 2 ? 32 : 0;
-    b.near = g->kind / 5 % 2;
-    b.nearby = g->kind % 11 > 7;
-    b.foreseen = b.nearby ? HEED_NEARBY_ROWS : b.foreseen;
+    b.hw_prefetched_rows = hw_prefetched[g->kind % 5];
+    b.from_memory = g->kind % 5 == 4 && g->kind % 36 != 0;
+    b.row_distance = g->kind % 5 == 4 && in_place ? g->n / 2 : 0;
+    b.most_tile_cols = b.row_distance > 0 && g->m % 2 ? 32 : 0;
+    b.in_l2 = g->kind / 5 % 2;
+    b.prefetch_l1 = g->kind % 11 > 7;
+    b.hw_prefetched_rows = b.prefetch_l1 ? HEED_L1_PREFETCHED_ROWS : b.hw_prefetched_rows;
     b.uncopied = g->kind % 7 == 6;
     b.reading = (enum heed_reading)((g->kind + g->kind / EPILOGUES) % 4);
-    b.ahead = !b.nearby && g->m % 2 ? HEED_ASK_AFAR : 0;
+    b.distance = !b.prefetch_l1 && g->m % 2 ? HEED_PREFETCH_FROM_MEMORY : 0;
     size_t n = span(g->m, g->n, ldc);
     float *got = g->align_c ? prepare(n, 0) + g->align_c : prepare(n, g->at_end);
     if (g->align_c)
@@ -154,11 +154,11 @@ static void check_gated(size_t m, size_t n, size_t k, unsigned kind, int at_end)
 {
     size_t ldc = n + kind % 3;
     struct heed_panels b = heed_panels_packed(arena_place(&t.b, (n + 15) / 16 * 32 * k, at_end), k);
-    b.foreseen = foreseen[kind % 5];
-    b.far = kind % 5 == 4;
-    b.nearby = kind % 7 > 4;
+    b.hw_prefetched_rows = hw_prefetched[kind % 5];
+    b.from_memory = kind % 5 == 4;
+    b.prefetch_l1 = kind % 7 > 4;
     b.reading = (enum heed_reading)(kind % 4);
-    b.foreseen = b.nearby ? HEED_NEARBY_ROWS : b.foreseen;
+    b.hw_prefetched_rows = b.prefetch_l1 ? HEED_L1_PREFETCHED_ROWS : b.hw_prefetched_rows;
     const float *a = arena_place(&t.a, span(m, k, k + 1), at_end), *bias = arena_place(&t.extra, n, at_end);
     struct heed_epilogue e = {.kind = HEED_EPILOGUE_GATED,
                               .activation = (enum heed_activation_kind)(kind % 5),
@@ -424,7 +424,7 @@ static void check_gemm_few(size_t m, size_t n, size_t k, size_t gap, int at_end)
     const float *a = arena_place(&t.a, span(k, m, lda), at_end), *b = arena_place(&t.b, span(n, k, ldb), at_end);
     size_t floats = span(m, n, ldc);
     float *got = prepare(floats, at_end);
-    const size_t ahead[] = {3 * ldb, HEED_ASK_FOR_NOTHING, 0, HEED_ASK_AFAR};
+    const size_t ahead[] = {3 * ldb, HEED_NO_PREFETCH, 0, HEED_PREFETCH_FROM_MEMORY};
     t.table->gemm_few(m, n, k, a, lda, b, ldb, got, ldc, (enum heed_reading)(n / 2 % 4), ahead[(m + n) % 4]);
     t.oracle->gemm_few(m, n, k, a, lda, b, ldb, t.want, ldc, HEED_READ_PLAINLY, 0);
     compare(floats, got, "few rows", m, n, k);
@@ -493,8 +493,8 @@ static void check_pack(size_t n, size_t k, int transposed, size_t gap, int at_en
     size_t ldb = (transposed ? k : n) + gap, panels = (n + 15) / 16 * 16 * k;
     const float *b = arena_place(&t.b, transposed ? span(n, k, ldb) : span(k, n, ldb), at_end);
     float *got = prepare(panels, at_end);
-    t.table->pack(transposed, (enum heed_pack_asking)(asking++ % 3), n, k, b, ldb, got);
-    t.oracle->pack(transposed, HEED_PACK_ASKS_BELOW, n, k, b, ldb, t.want);
+    t.table->pack(transposed, (enum heed_pack_prefetch)(asking++ % 3), n, k, b, ldb, got);
+    t.oracle->pack(transposed, HEED_PACK_PREFETCH_BELOW, n, k, b, ldb, t.want);
     compare(panels, got, transposed ? "pack transposed" : "pack", n, k, gap);
 }
 
@@ -1128,11 +1128,12 @@ static void check_attention(const struct attention_case *c)
         task.v = heed_panels_in_place(arena_place(&t.b, span(c->keys, width, width + 3), at_end), width + 3);
     if (c->options & 2048)
         set_attention_pages(&task, c, at_end);
-    task.k.foreseen = task.v.foreseen = c->scale != 0.0f ? HEED_FORESEEN_TALLEST : foreseen[c->options % 5];
-    task.k.far = task.v.far = c->options % 5 == 4;
-    task.k.nearby = task.v.nearby = c->options % 11 > 6;
-    if (task.k.nearby)
-        task.k.foreseen = task.v.foreseen = HEED_ATTENTION_ROWS;
+    task.k.hw_prefetched_rows = task.v.hw_prefetched_rows =
+        c->scale != 0.0f ? HEED_HW_PREFETCHED_TALLEST : hw_prefetched[c->options % 5];
+    task.k.from_memory = task.v.from_memory = c->options % 5 == 4;
+    task.k.prefetch_l1 = task.v.prefetch_l1 = c->options % 11 > 6;
+    if (task.k.prefetch_l1)
+        task.k.hw_prefetched_rows = task.v.hw_prefetched_rows = HEED_ATTENTION_ROWS;
     task.diagonal = (c->options & 3) == 1 ? 0 : (c->options & 3) == 2 ? (ptrdiff_t)c->keys - (ptrdiff_t)c->rows : -2;
     for (size_t i = 0; i < sizeof boolean; i++)
         boolean[i] = random_below(4) != 0;
@@ -1184,7 +1185,7 @@ static void sweep_attention_foreseen(void)
 {
     static const size_t lengths[] = {512, 1024, 1300, 1535}, dims[] = {16, 40, 77, 112, 128, 144};
     unsigned options = 0;
-    for (size_t rows = 1; rows <= HEED_FORESEEN_TALLEST + 1; rows++)
+    for (size_t rows = 1; rows <= HEED_HW_PREFETCHED_TALLEST + 1; rows++)
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
             for (size_t j = 0; j < sizeof dims / sizeof *dims; j++)
                 for (size_t turn = 0; turn < step(12, 2); turn++, options += 37)
@@ -1196,7 +1197,7 @@ static void sweep_attention_together(void)
 {
     static const size_t lengths[] = {512, 768, 1024, 1792};
     static const unsigned kinds[] = {0, 2, 64, 2048};
-    for (size_t rows = 1; rows <= HEED_FORESEEN_TALLEST; rows++)
+    for (size_t rows = 1; rows <= HEED_HW_PREFETCHED_TALLEST; rows++)
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
             for (size_t j = 0; j < sizeof kinds / sizeof *kinds; j++) {
                 check_attention(&(struct attention_case){rows, lengths[i], 5, 16, kinds[j], 0.7f});

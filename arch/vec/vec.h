@@ -11,7 +11,7 @@
  *                   where there are many rows, GEMM_NARROW_MR: and b is in place, gated, or
  *                   of few columns (see HEED_NARROW_COLS). GEMM_NARROWEST: the least of the vectors. GEMM_APART:
  *                   how many of some rows go by a tile of theirs, wider than the highest, or 0. GEMM_PREFETCH:
- *                   steps of k that b is asked for ahead, or 0. GEMM_COPIED_ROWS: see copied_rows in kernels.h;
+ *                   steps of k that b is prefetched ahead, or 0. GEMM_COPIED_ROWS: see copied_rows in kernels.h;
  *                   more where a tile reads whole lines of b. GEMM_FEW_ROWS: tiles of 2 to so many rows load
  *                   each vector of b once, by force; 1: none. GEMM_MAIN_STEPS: steps of k that a loop of a tile of
  *                   more than half of GEMM_TALLEST rows takes at once. GEMM_LAST_STEPS: steps of k, or 0, that
@@ -98,7 +98,7 @@
 /* Makes the compiler forget what it knows of an integer or a pointer, which is to be in a register. */
 #define HEED_FORGET(x) __asm__("" : "+r"(x))
 
-/* Asks for a cache line, which need not exist. */
+/* Prefetches a cache line, which need not exist. */
 #define HEED_PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
 #define HEED_PREFETCH_L2(p) __builtin_prefetch((p), 0, 2)
 #define HEED_PREFETCH_WRITE(p) __builtin_prefetch((p), 1, 3)
