@@ -451,7 +451,7 @@ size_t heed_far_rows(const struct heed_context *context, size_t m, size_t n, siz
 void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows,
               struct heed_cut *cut);
 
-/* The same where each task has to turn its rows of a and to pack its columns of b: a task for each worker. */
+/* The same where each task has to transpose its rows of a and to pack its columns of b: a task for each worker. */
 void heed_cut_balanced(const struct heed_context *context, size_t m, size_t n, size_t k, size_t least_rows,
                        struct heed_cut *cut);
 

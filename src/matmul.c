@@ -18,8 +18,8 @@
 /* Floats of b for so few rows that no more than its last columns are copied: about L1. */
 #define FEW_ROWS_FLOATS 8192
 
-/* Columns of a transposed b that is turned without a panel's padding (kernels/narrow.inc reads it), and of one of fewer
- * steps. */
+/* Columns of a transposed b whose rows are made without a panel's padding (kernels/narrow.inc reads them), and of one
+ * of fewer steps. */
 #define UNPADDED_COLS 7
 #define FEW_UNPADDED_COLS 4
 #define UNPADDED_DEPTH 256
@@ -46,7 +46,7 @@ static const struct packing {
 #define FEW_PACKED_ROWS 64
 #define FEW_PACKED_DEPTH 256
 
-/* Rows of a transposed a that a task turns at once. */
+/* Rows of a transposed a that a task transposes at once. */
 #define MOST_ROWS_TRANSPOSED 768
 
 /* Times a transposed a that few columns read where it lies fits the second cache. */
@@ -116,8 +116,8 @@ static bool passes_once(const struct matmul *mm)
     return mm->m < HEED_COPIED_ROWS && mm->n <= HEED_PANEL && mm->k <= ONCE_DEPTH;
 }
 
-/* Whether few columns go across all of k at once. Not of an a that each task turns a part of, whose rows have no gaps;
- * nor where each step of b is a line, a page apart perhaps, that every few rows read again. */
+/* Whether few columns go across all of k at once. Not of an a that each task transposes a part of, whose rows have no
+ * gaps; nor where each step of b is a line, a page apart perhaps, that every few rows read again. */
 static bool takes_all_steps(const struct heed_context *context, const struct matmul *mm)
 {
     bool dense = mm->transpose_b || mm->ldb <= HEED_PANEL || heed_times(mm->n, mm->k) <= HEED_COLUMNS_FLOATS;
@@ -178,13 +178,13 @@ static size_t packed_cols(const struct matmul *mm)
     return cols < padded ? cols : padded;
 }
 
-/* How rows of a are read, or of a transposed b that columns of a go across. Of a transposed a each task turns its own.
+/* How rows of a are read, or of a transposed b that columns of a go across. Of a transposed a each task makes its own.
  */
 static enum heed_reading reading_of_rows(const struct heed_context *context, const struct matmul *mm)
 {
     if (context->wide_core)
         return HEED_READ_LINES;
-    if (mm->turned == HEED_FEW_ROWS)
+    if (mm->form == HEED_FEW_ROWS)
         return heed_reading_of(context, mm->n, mm->k);
     return mm->transpose_a ? HEED_READ_EIGHTS : heed_reading_of(context, mm->m, mm->k);
 }
@@ -199,7 +199,7 @@ static bool reads_by_tn(const struct heed_context *context, const struct matmul 
 /* All columns of a task at once. */
 static void plan_tn(const struct heed_context *context, struct matmul *mm)
 {
-    mm->turned = HEED_AS_IT_IS;
+    mm->form = HEED_AS_IT_IS;
     mm->across = heed_not_across;
     mm->strips = false;
     mm->uncopied = true;
@@ -215,20 +215,20 @@ static void plan_tn(const struct heed_context *context, struct matmul *mm)
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
     mm->packing = heed_pack_prefetch(context, mm->n, mm->k);
-    mm->turned = heed_turned_kind(mm);
+    mm->form = heed_find_form(mm);
     mm->by_tn = reads_by_tn(context, mm);
     bool b_from_memory = mm->packing == HEED_PACK_PREFETCH_RUNS;
     bool a_from_memory = mm->n <= mm->kernels->few_cols && heed_are_wide_rows_from_memory(context, mm->m, mm->k);
-    mm->distance = (mm->turned == HEED_FEW_ROWS ? b_from_memory : a_from_memory) ? HEED_PREFETCH_FROM_MEMORY : 0;
+    mm->distance = (mm->form == HEED_FEW_ROWS ? b_from_memory : a_from_memory) ? HEED_PREFETCH_FROM_MEMORY : 0;
     mm->reading = reading_of_rows(context, mm);
     if (mm->distance == 0)
-        mm->distance = heed_across_distance(context, mm->turned == HEED_FEW_ROWS ? mm->n : mm->m, mm->k);
+        mm->distance = heed_across_distance(context, mm->form == HEED_FEW_ROWS ? mm->n : mm->m, mm->k);
     if (mm->by_tn) {
         plan_tn(context, mm);
         return;
     }
-    if (mm->turned != HEED_AS_IT_IS) {
-        heed_turned_plan(context, mm);
+    if (mm->form != HEED_AS_IT_IS) {
+        heed_transposed_plan(context, mm);
         return;
     }
     mm->cut.cols = mm->n;
@@ -286,7 +286,8 @@ static size_t most_scratch_parts(const struct heed_context *context, const struc
 }
 
 /* As strides will say, each for itself, vectors may lie side by side or not, rows of a or b share sets of the caches
- * (as those of stride 0 do, by which a transposed a is turned, and by 1 read where it lies), and rows of c lines. */
+ * (as those of stride 0 do, by which a transposed a is copied into rows, and by 1 read where it lies), and rows of c
+ * lines. */
 static size_t scratch_of_forms(const struct heed_context *context, const struct matmul *given)
 {
     size_t most = 0;
@@ -295,7 +296,7 @@ static size_t scratch_of_forms(const struct heed_context *context, const struct 
         form.lda = strides & 1;
         form.ldb = strides >> 1 & 1;
         form.ldc = strides >> 2;
-        heed_turn_vectors(&form);
+        heed_transpose_vectors(&form);
         size_t parts = most_scratch_parts(context, &form);
         most = parts > most ? parts : most;
     }
@@ -364,9 +365,9 @@ static void multiply(const struct part *part, size_t i, size_t rows, size_t j, s
                     part->epilogue);
 }
 
-/* Whether a transposed b is so narrow that it is turned without a panel's padding: it goes by no copy, then. Vectors
- * that span several stores wait for these, which short ones would feel. */
-static bool is_turned_narrow(const struct matmul *mm)
+/* Whether a transposed b is so narrow that its rows are made without a panel's padding: it goes by no copy, then.
+ * Vectors that span several stores wait for these, which short ones would feel. */
+static bool is_transposed_narrow(const struct matmul *mm)
 {
     bool narrow = mm->n <= FEW_UNPADDED_COLS || (mm->n <= UNPADDED_COLS && mm->k >= UNPADDED_DEPTH);
     return narrow && mm->transpose_b && mm->kernels->few_cols > 0 && mm->epilogue.kind == HEED_EPILOGUE_STORE;
@@ -376,7 +377,7 @@ static bool is_turned_narrow(const struct matmul *mm)
 static struct heed_panels pack_columns(const struct matmul *mm, size_t cols, size_t depth, const float *b, float *room)
 {
     struct heed_panels panels = heed_panels_packed(room, depth);
-    if (is_turned_narrow(mm) && depth == mm->k) {
+    if (is_transposed_narrow(mm) && depth == mm->k) {
         mm->kernels->transpose(cols, depth, b, mm->ldb, room, cols);
         panels = heed_panels_in_place(room, cols);
     } else {
@@ -495,24 +496,24 @@ static inline bool is_small(bool transposed_a, bool transposed_b, size_t m, size
            heed_are_apart(c, c_floats, b, (b_rows - 1) * ldb + b_cols);
 }
 
-/* A small product, without a plan: what is still transposed is turned into room for ROOM_FLOATS. */
+/* A small product, without a plan: rows of what is still transposed are made in room for ROOM_FLOATS. */
 static void multiply_small(struct matmul *mm, float *room)
 {
-    if (!mm->by_tn && heed_turned_in_room(mm, room))
+    if (!mm->by_tn && heed_transposed_in_room(mm, room))
         return;
     size_t m = mm->m, n = mm->n, k = mm->k;
-    bool turns = mm->transpose_a && !mm->by_tn;
+    bool transposes = mm->transpose_a && !mm->by_tn;
     float *panels = room + heed_small_rows(mm);
     struct heed_panels b = heed_panels_in_place(mm->b, mm->ldb);
     b.copy = panels;
-    if (turns)
+    if (transposes)
         mm->kernels->transpose(k, m, mm->a, mm->lda, room, k);
     b.in_l2 = true;
     b.reading = mm->reading;
     b.distance = mm->distance;
     if (mm->transpose_b)
         b = pack_columns(mm, n, k, mm->b, panels);
-    multiply_panels(mm, m, n, k, turns ? room : mm->a, turns ? k : mm->lda, &b, mm->c, &mm->epilogue);
+    multiply_panels(mm, m, n, k, transposes ? room : mm->a, transposes ? k : mm->lda, &b, mm->c, &mm->epilogue);
 }
 
 /* The stride of a matrix of one row may be any number, a step by which would leave all memory. */
@@ -547,7 +548,7 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
         return operands.status;
     forget_strides_of_one(mm, depth);
     mm->k = mm->epilogue.alpha == 0.0f ? 0 : depth;
-    heed_turn_vectors(mm);
+    heed_transpose_vectors(mm);
     if (!empty)
         plan(context, mm);
     size_t parts = workspace ? most_scratch_parts(context, mm) : scratch_parts(context, mm);
@@ -566,7 +567,7 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     if (mm->k == 0)
         heed_run_rows(context, mm->m, mm->n, HEED_MOVE_WORK, scale_rows, mm);
     else
-        heed_run(context, mm->cut.tasks, work_of(mm), mm->turned == HEED_AS_IT_IS ? run_task : heed_turned_task, mm);
+        heed_run(context, mm->cut.tasks, work_of(mm), mm->form == HEED_AS_IT_IS ? run_task : heed_transposed_task, mm);
     heed_scratch_close(&scratch);
     return HEED_OK;
 }
@@ -616,8 +617,8 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     mm.packing = HEED_PACK_PREFETCH_BELOW;
     if ((mm.transpose_a || mm.transpose_b) && alpha != 0.0f &&
         is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
-        heed_turn_vectors(&mm);
-        mm.turned = heed_turned_kind(&mm);
+        heed_transpose_vectors(&mm);
+        mm.form = heed_find_form(&mm);
         mm.by_tn = heed_goes_by_tn(&mm);
         if (heed_fits_small(&mm)) {
             multiply_small(&mm, room);

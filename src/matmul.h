@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the ways of heed_matmul share (matmul.c, across.c, turned.c).
+ * What the ways of heed_matmul share (matmul.c, across.c, transposed.c).
  */
 #ifndef HEED_MATMUL_H
 #define HEED_MATMUL_H
@@ -7,7 +7,7 @@
 #include "internal.h"
 
 /* Whether c is computed as its transpose, by few rows of a or few columns of b. */
-enum heed_turning { HEED_AS_IT_IS, HEED_FEW_ROWS, HEED_FEW_COLUMNS };
+enum heed_product_form { HEED_AS_IT_IS, HEED_FEW_ROWS, HEED_FEW_COLUMNS };
 
 /* How a matrix in place is read across (across.c). */
 struct heed_across {
@@ -27,16 +27,16 @@ struct matmul {
     size_t ldc;
     struct heed_epilogue epilogue;
     struct heed_cut cut; /* of c, or of its transpose along the longer side */
-    enum heed_turning turned;
+    enum heed_product_form form;
     bool packs;                      /* b; else it is read in place */
     bool by_tn;                      /* a transposed a is read where it lies */
-    struct heed_across across;       /* of b, or of an a that is turned */
+    struct heed_across across;       /* of b, or of an a that is transposed */
     bool strips;                     /* then, whether b goes by kernels/strips.inc instead */
     bool uncopied;                   /* as in struct heed_panels */
     enum heed_reading reading;       /* as there */
     size_t distance;                 /* as there, of rows that few columns go across */
     enum heed_pack_prefetch packing; /* what is prefetched where a transposed b is packed */
-    size_t block;                    /* columns of b that are packed at once, or what is turned at once */
+    size_t block;                    /* columns of b that are packed at once, or what is transposed at once */
     size_t block_rows;               /* rows of a that pass by them at once */
     float *scratch;
     size_t packed_floats, worker_floats;
@@ -50,7 +50,7 @@ static inline size_t heed_whole_lines(size_t floats)
 /* Products whose scratch fits here need no workspace; b of that size by few rows needs no plan either. */
 #define HEED_SMALL_FLOATS 4096
 
-/* Floats of a small a that is turned, beside b's panels or the edge of it; and whether all of that fits. */
+/* Floats of a small a that is transposed, beside b's panels or the edge of it; and whether all of that fits. */
 static inline size_t heed_small_rows(const struct matmul *mm)
 {
     return mm->transpose_a && !mm->by_tn ? heed_pad(heed_times(mm->m, mm->k)) : 0;
@@ -88,25 +88,25 @@ bool heed_goes_by_strips(const struct heed_context *context, size_t rows, size_t
 /* Columns of such a b that are worth a task. */
 size_t heed_across_cols(const struct heed_context *context, size_t cols);
 
-/* A vector is a row and a column: it need not be turned itself, and by it a transposed matrix is one as it lies,
+/* A vector is a row and a column: it need not be transposed itself, and by it a transposed matrix is one as it lies,
  * wherever its elements are side by side; a that is one may become a transposed one to this end. Needs sizes that
  * multiply without overflow. */
-void heed_turn_vectors(struct matmul *mm);
+void heed_transpose_vectors(struct matmul *mm);
 
 /* Depends on sizes, kernels, epilogue and packing only. */
-enum heed_turning heed_turned_kind(const struct matmul *mm);
+enum heed_product_form heed_find_form(const struct matmul *mm);
 
-/* Whether few columns read a transposed a where it lies (kernels/tn.inc), of whose product `turned` is known. Depends
- * on lda as well. */
+/* Whether few columns read a transposed a where it lies (kernels/tn.inc), of whose product the form is known.
+ * Depends on lda as well. */
 bool heed_goes_by_tn(const struct matmul *mm);
 
 /* Sets the cut, the block and what scratch a worker needs. */
-void heed_turned_plan(const struct heed_context *context, struct matmul *mm);
+void heed_transposed_plan(const struct heed_context *context, struct matmul *mm);
 
-/* Computes a small product, which has no plan, in room for HEED_SMALL_FLOATS, if it is to be turned and fits. */
-bool heed_turned_in_room(struct matmul *mm, float *room);
+/* Computes a small product, which has no plan, in room for HEED_SMALL_FLOATS, if it is to be transposed and fits. */
+bool heed_transposed_in_room(struct matmul *mm, float *room);
 
 /* A task of a struct matmul so planned. */
-heed_task heed_turned_task;
+heed_task heed_transposed_task;
 
 #endif

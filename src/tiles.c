@@ -128,11 +128,11 @@ void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, 
     count_tasks(m, n, cut);
 }
 
-/* An element of a takes so many times as long to turn as one of b to pack. */
+/* An element of a takes so many times as long to transpose as one of b to pack. */
 #define TURNING_PER_PACKING 2.0
 
-/* Blocks of rows, and as many of columns as give each worker one: those for which the least is turned and packed. 0 if
- * none of them are worth a task. */
+/* Blocks of rows, and as many of columns as give each worker one: those for which the least is transposed and packed. 0
+ * if none of them are worth a task. */
 static size_t balanced_rows(size_t m, size_t n, size_t least_rows, size_t sliver, size_t workers)
 {
     size_t best = 0;

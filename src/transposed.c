@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * Products by a transposed matrix that are computed as their transpose, c' = op(b)' op(a)': what was transposed is then
- * read as it lies, and neither turned nor packed first. Few rows of a are columns that rows of b are multiplied by
+ * read as it lies, and neither transposed nor packed first. Few rows of a are columns that rows of b are multiplied by
  * across, which gives c as it lies, too (gemm_few in kernels/skinny.inc). Few columns of b are rows by an a in place:
- * worth it where b and c, which are turned instead, are smaller than a. Where that is nearby they may as well read it
- * as it lies, and nothing is turned (kernels/tn.inc).
+ * worth it where b and c, which are transposed instead, are smaller than a. Where that is nearby they may as well read
+ * it as it lies, and nothing is transposed (kernels/tn.inc).
  */
 #include "matmul.h"
 
-/* Few columns: rows that leave no copy of a matrix in place; and up to MOST_COLUMNS by twice as many rows, which turned
- * leave L2 to a, where tiles are wide, or copy a panel at a time of an a that does not come from far away, a line of
- * each row at a time. */
+/* Few columns: rows that leave no copy of a matrix in place; and up to MOST_COLUMNS by twice as many rows, which
+ * transposed leave L2 to a, where tiles are wide, or copy a panel at a time of an a that does not come from far away, a
+ * line of each row at a time. */
 #define UNCOPIED_COLUMNS (HEED_COPIED_ROWS - 1)
 #define MOST_COLUMNS 128
 #define MOST_TURNED 262144
 #define MOST_COPIED 1048576
 
-/* Of few columns b and c are turned where a else is: worth it if they are less by so many floats. */
+/* Of few columns b and c are transposed where a else is: worth it if they are less by so many floats. */
 #define TURNING_FLOATS 200
 
 /* The least of k, and of the columns of few rows, that are worth it, and of the longer side what is worth a task. */
@@ -34,13 +34,13 @@
 #define PER_L2 4
 
 /* A transposed a that few columns read where it lies: a line of each step stays in L1, unless many lie in one set, and
- * its page is known where there are no more than so many. To turn a float takes as long as so many multiply-adds, and a
- * mask as so many empty columns. */
+ * its page is known where there are no more than so many. To transpose a float takes as long as so many multiply-adds,
+ * and a mask as so many empty columns. */
 #define TN_DEPTH 256
 #define TN_CROWDED_DEPTH 8
 #define TN_PAGES 64
 #define PAGE_FLOATS 1024
-#define TN_TURNING 6
+#define TN_TRANSPOSING 6
 #define TN_MASKED 2
 
 /* Steps up to which b is better held in registers (kernels/outer.inc), if it is more than a vector or two whole ones;
@@ -48,7 +48,7 @@
 #define TN_HELD_DEPTH 4
 #define TN_SPARSE 2048
 
-static void turn(struct matmul *mm)
+static void transpose(struct matmul *mm)
 {
     const float *a = mm->a;
     size_t m = mm->m, lda = mm->lda;
@@ -76,7 +76,7 @@ static void straighten(struct matmul *mm)
     }
 }
 
-void heed_turn_vectors(struct matmul *mm)
+void heed_transpose_vectors(struct matmul *mm)
 {
     straighten(mm);
     if (mm->kernels->few_cols == 0 || mm->k == 0)
@@ -87,18 +87,18 @@ void heed_turn_vectors(struct matmul *mm)
         mm->lda = mm->m;
     }
     if (mm->m == 1 && !mm->transpose_a && mm->transpose_b) {
-        turn(mm); /* b as it lies by a column */
+        transpose(mm); /* b as it lies by a column */
         mm->transpose_b = false;
         mm->ldb = mm->ldc = 1;
     } else if (column && mm->transpose_a) {
-        turn(mm); /* a row by a as it lies */
+        transpose(mm); /* a row by a as it lies */
         mm->transpose_a = false;
         mm->lda = mm->k;
         mm->ldc = mm->n;
     }
 }
 
-/* Whether few rows of a by a transposed b had better be turned: several groups of columns read b as often, which a
+/* Whether few rows of a by a transposed b had better be transposed: several groups of columns read b as often, which a
  * packed one that prefetches nothing is faster than (12 to 32 rows 0.98 to 1.24). */
 static bool are_few_rows(const struct matmul *mm)
 {
@@ -115,7 +115,7 @@ static bool reads_several_panels(const struct matmul *mm)
     return mm->kernels->tile_cols[mm->kernels->narrow_mr - 1] > HEED_PANEL;
 }
 
-/* Whether few columns by a transposed a had better be turned. */
+/* Whether few columns by a transposed a had better be transposed. */
 static bool are_few_columns(const struct matmul *mm)
 {
     bool some = mm->n <= MOST_COLUMNS && mm->m / 2 >= mm->n && mm->n <= MOST_TURNED / mm->k;
@@ -124,7 +124,7 @@ static bool are_few_columns(const struct matmul *mm)
            mm->m * mm->k > mm->n * (mm->k + mm->m) + TURNING_FLOATS;
 }
 
-enum heed_turning heed_turned_kind(const struct matmul *mm)
+enum heed_product_form heed_find_form(const struct matmul *mm)
 {
     if (mm->epilogue.kind != HEED_EPILOGUE_STORE || mm->kernels->few_cols == 0 || mm->k < LEAST_DEPTH)
         return HEED_AS_IT_IS;
@@ -141,8 +141,8 @@ static bool keeps_lines(size_t rows, size_t ld)
     return rows <= TN_DEPTH && rows * apart <= (size_t)TN_PAGES * PAGE_FLOATS && !crowded;
 }
 
-/* Whether a turned product had better go by outer.inc, or its last columns across rows. The masks of AVX2 leave four
- * vectors of a row no registers. */
+/* Whether a transposed product had better go by outer.inc, or its last columns across rows. The masks of AVX2 leave
+ * four vectors of a row no registers. */
 static bool suits_others(const struct matmul *mm, size_t lanes, size_t last)
 {
     bool held = mm->k <= TN_HELD_DEPTH && mm->n > lanes && mm->n != 2 * lanes;
@@ -160,29 +160,29 @@ static size_t wasted_columns(const struct matmul *mm, size_t lanes, size_t last)
     return is_short && mm->n <= lanes ? empty + 1 : empty;
 }
 
-/* Whether these take less than to turn b and c; or, of a transposed b, which lies as that would want it, to pack it as
- * well takes less than to turn c. */
+/* Whether these take less than to transpose b and c; or, of a transposed b, which lies as that would want it, to pack
+ * it as well takes less than to transpose c. */
 static bool wastes_less(const struct matmul *mm, size_t columns)
 {
-    size_t turning = TN_TURNING * mm->n, wasted = columns * mm->k;
+    size_t transposing = TN_TRANSPOSING * mm->n, wasted = columns * mm->k;
     if (mm->transpose_b)
-        return wasted < turning && mm->m >= turning * mm->k / (turning - wasted);
-    return wasted <= turning || mm->m <= turning * mm->k / (wasted - turning);
+        return wasted < transposing && mm->m >= transposing * mm->k / (transposing - wasted);
+    return wasted <= transposing || mm->m <= transposing * mm->k / (wasted - transposing);
 }
 
 bool heed_goes_by_tn(const struct matmul *mm)
 {
     const size_t lanes = mm->kernels->tn_lanes, last = mm->n & (lanes - 1);
     if (!mm->transpose_a || mm->n > mm->kernels->tn_cols || mm->epilogue.kind != HEED_EPILOGUE_STORE ||
-        mm->turned == HEED_FEW_ROWS || !keeps_lines(mm->k, mm->lda) || suits_others(mm, lanes, last))
+        mm->form == HEED_FEW_ROWS || !keeps_lines(mm->k, mm->lda) || suits_others(mm, lanes, last))
         return false;
-    return mm->turned == HEED_AS_IT_IS || wastes_less(mm, wasted_columns(mm, lanes, last));
+    return mm->form == HEED_AS_IT_IS || wastes_less(mm, wasted_columns(mm, lanes, last));
 }
 
 /* Of the longer side, and what scratch a worker needs for it. */
 static void set_block(struct matmul *mm, size_t block)
 {
-    bool few_rows = mm->turned == HEED_FEW_ROWS, lies = few_rows ? mm->transpose_a : mm->transpose_b;
+    bool few_rows = mm->form == HEED_FEW_ROWS, lies = few_rows ? mm->transpose_a : mm->transpose_b;
     size_t few = few_rows ? mm->m : mm->n, operand = lies ? 0 : heed_whole_lines(heed_times(few, mm->k));
     size_t result = few_rows ? 0 : heed_whole_lines(few * block);
     mm->block = block;
@@ -190,9 +190,9 @@ static void set_block(struct matmul *mm, size_t block)
     mm->worker_floats = heed_plus(heed_plus(mm->packed_floats, operand), result);
 }
 
-void heed_turned_plan(const struct heed_context *context, struct matmul *mm)
+void heed_transposed_plan(const struct heed_context *context, struct matmul *mm)
 {
-    bool few_rows = mm->turned == HEED_FEW_ROWS;
+    bool few_rows = mm->form == HEED_FEW_ROWS;
     size_t few = few_rows ? mm->m : mm->n, longer = few_rows ? mm->n : mm->m;
     mm->across = few_rows ? heed_not_across : heed_find_across(context, few, longer, mm->k, mm->lda);
     bool across = mm->across.ahead > 0;
@@ -225,7 +225,7 @@ static void multiply_few_rows(const struct matmul *mm, size_t j, size_t cols, fl
     }
 }
 
-/* Of few columns: room for an edge of b, b turned, and a block of the result. */
+/* Of few columns: room for an edge of b, b transposed, and a block of the result. */
 struct room {
     float *edge, *operand, *result;
 };
@@ -263,11 +263,11 @@ static void multiply_few_columns(const struct matmul *mm, size_t i, size_t rows,
     }
 }
 
-bool heed_turned_in_room(struct matmul *mm, float *room)
+bool heed_transposed_in_room(struct matmul *mm, float *room)
 {
-    if (mm->turned == HEED_AS_IT_IS)
+    if (mm->form == HEED_AS_IT_IS)
         return false;
-    bool few_rows = mm->turned == HEED_FEW_ROWS;
+    bool few_rows = mm->form == HEED_FEW_ROWS;
     mm->cut.depth = mm->k;
     mm->across = heed_not_across;
     set_block(mm, few_rows ? mm->n : mm->m);
@@ -277,10 +277,10 @@ bool heed_turned_in_room(struct matmul *mm, float *room)
     return true;
 }
 
-void heed_turned_task(void *arg, size_t index, size_t worker)
+void heed_transposed_task(void *arg, size_t index, size_t worker)
 {
     const struct matmul *mm = arg;
-    bool few_rows = mm->turned == HEED_FEW_ROWS;
+    bool few_rows = mm->form == HEED_FEW_ROWS;
     size_t few = few_rows ? mm->m : mm->n, longer = few_rows ? mm->n : mm->m, none, first, rows, count;
     heed_cut_block(&mm->cut, index, few, longer, &none, &first, &rows, &count);
     float *scratch = mm->scratch ? mm->scratch + worker * mm->worker_floats : NULL; /* few rows may need none */
