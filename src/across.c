@@ -99,7 +99,7 @@ static bool prefetches(const struct heed_context *context, size_t rows, double b
 struct heed_across heed_find_across(const struct heed_context *context, size_t rows, size_t cols, size_t depth,
                                     size_t ld)
 {
-    double bytes = (double)cols * (double)depth * (double)sizeof(float);
+    double bytes = heed_bytes_of(cols, depth);
     const struct reading *reading = find_reading(context, rows, cols, bytes, ld);
     if (!reading)
         return heed_not_across;

@@ -5,7 +5,7 @@
 #ifndef HEED_ATTENTION_H
 #define HEED_ATTENTION_H
 
-#include "internal.h"
+#include "reading.h"
 
 /* Everything about a call but its memory. */
 struct attention {

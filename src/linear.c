@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * heed_linear: a product with packed weights and its epilogue.
  */
-#include "internal.h"
+#include "reading.h"
 
 static inline bool is_plain(const heed_linear_options *o)
 {

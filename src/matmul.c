@@ -70,7 +70,7 @@ static const struct packing {
  * well. */
 static size_t most_packed(const struct heed_context *context, const struct matmul *mm, size_t l2_vectors)
 {
-    double a_bytes = (double)mm->cut.rows * (double)mm->cut.depth * (double)sizeof(float);
+    double a_bytes = heed_bytes_of(mm->cut.rows, mm->cut.depth);
     bool far = heed_hw_prefetches(context) && a_bytes > A_BYTES_PER_L2 * (double)context->l2;
     size_t step = far ? mm->cut.sliver : HEED_PANEL, most = (far ? l2_vectors : l2_vectors / 2) / step * step;
     return most < mm->cut.sliver ? mm->cut.sliver : most;
@@ -89,7 +89,7 @@ static bool gains_by_packing(const struct heed_context *context, const struct ma
     bool by_panels = mm->kernels->tile_cols[mm->kernels->mr - 1] == HEED_PANEL && !context->wide_core;
     if (!by_panels || mm->n < LEAST_PACKED_COLS)
         return false;
-    double bytes = (double)mm->n * (double)mm->k * (double)sizeof(float);
+    double bytes = heed_bytes_of(mm->n, mm->k);
     for (size_t i = 0; i < sizeof packings / sizeof *packings; i++) {
         const struct packing *p = &packings[i];
         bool fits = mm->m >= p->rows && mm->ldb % p->stride == 0;
@@ -141,7 +141,8 @@ static void plan_packing(const struct heed_context *context, bool splits, struct
  * counts. */
 static void plan_reading(const struct heed_context *context, bool splits, struct matmul *mm)
 {
-    mm->across = splits ? heed_find_across(context, mm->m, mm->n, mm->k, mm->ldb) : heed_not_across;
+    if (splits)
+        mm->across = heed_find_across(context, mm->m, mm->n, mm->k, mm->ldb);
     bool across = mm->across.ahead > 0;
     mm->strips = across && heed_goes_by_strips(context, mm->m, mm->n, mm->k, mm->ldb);
     size_t depth = across ? mm->across.depth : mm->m == 1 && splits ? HEED_ROW_DEPTH : mm->k;
@@ -200,8 +201,6 @@ static bool reads_by_tn(const struct heed_context *context, const struct matmul 
 static void plan_tn(const struct heed_context *context, struct matmul *mm)
 {
     mm->form = HEED_AS_IT_IS;
-    mm->across = heed_not_across;
-    mm->strips = false;
     mm->uncopied = true;
     mm->packs = mm->transpose_b;
     mm->cut = (struct heed_cut){.rows = mm->m, .cols = mm->n, .depth = mm->k, .sliver = heed_pad(mm->n)};
@@ -215,6 +214,8 @@ static void plan_tn(const struct heed_context *context, struct matmul *mm)
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
     mm->packing = heed_pack_prefetch(context, mm->n, mm->k);
+    mm->across = heed_not_across;
+    mm->strips = false;
     mm->form = heed_find_form(mm);
     mm->by_tn = reads_by_tn(context, mm);
     bool b_from_memory = mm->packing == HEED_PACK_PREFETCH_RUNS;
@@ -235,13 +236,10 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     mm->cut.rows = mm->transpose_a && mm->m > MOST_ROWS_TRANSPOSED ? MOST_ROWS_TRANSPOSED : mm->m;
     bool splits = mm->epilogue.beta == 0.0f; /* k; otherwise c holds what it may not lose */
     plan_packing(context, splits, mm);
-    if (mm->packs) {
-        mm->across = heed_not_across;
-        mm->strips = false;
+    if (mm->packs)
         mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, false);
-    } else {
+    else
         plan_reading(context, splits, mm);
-    }
     size_t most_rows = far_rows(context, mm);
     mm->cut.by_rows = most_rows < mm->m;
     (mm->transpose_a ? heed_cut_balanced : heed_cut)(context, mm->m, mm->n, mm->k, least_rows(mm), &mm->cut);
@@ -588,8 +586,11 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
         scale = (struct heed_epilogue){.kind = HEED_EPILOGUE_SCALE, .alpha = alpha, .beta = beta};
         epilogue = &scale;
     }
-    if (transpose_a == HEED_NO_TRANSPOSE && transpose_b == HEED_NO_TRANSPOSE && alpha != 0.0f &&
-        is_small(false, false, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
+    if (check_transpose(transpose_a) != HEED_OK || check_transpose(transpose_b) != HEED_OK)
+        return HEED_ERR_ENUM;
+    bool ta = transpose_a == HEED_TRANSPOSE, tb = transpose_b == HEED_TRANSPOSE;
+    bool small = alpha != 0.0f && is_small(ta, tb, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k);
+    if (small && !ta && !tb) {
         struct heed_panels panels = heed_panels_in_place(b, ldb);
         panels.copy = room;
         panels.in_l2 = true;
@@ -597,12 +598,10 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
         kernels->gemm(m, n, k, a, lda, &panels, c, ldc, epilogue);
         return HEED_OK;
     }
-    if (check_transpose(transpose_a) != HEED_OK || check_transpose(transpose_b) != HEED_OK)
-        return HEED_ERR_ENUM;
     struct matmul mm; /* not cleared, which takes as long as a small product */
     mm.kernels = kernels;
-    mm.transpose_a = transpose_a == HEED_TRANSPOSE;
-    mm.transpose_b = transpose_b == HEED_TRANSPOSE;
+    mm.transpose_a = ta;
+    mm.transpose_b = tb;
     mm.m = m;
     mm.n = n;
     mm.k = k;
@@ -615,8 +614,7 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     mm.epilogue = *epilogue;
     mm.reading = heed_reading_of_small(context, &mm.distance);
     mm.packing = HEED_PACK_PREFETCH_BELOW;
-    if ((mm.transpose_a || mm.transpose_b) && alpha != 0.0f &&
-        is_small(mm.transpose_a, mm.transpose_b, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
+    if (small) {
         heed_transpose_vectors(&mm);
         mm.form = heed_find_form(&mm);
         mm.by_tn = heed_goes_by_tn(&mm);

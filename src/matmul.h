@@ -4,7 +4,7 @@
 #ifndef HEED_MATMUL_H
 #define HEED_MATMUL_H
 
-#include "internal.h"
+#include "reading.h"
 
 /* Whether c is computed as its transpose, by few rows of a or few columns of b. */
 enum heed_product_form { HEED_AS_IT_IS, HEED_FEW_ROWS, HEED_FEW_COLUMNS };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Packed weights: a header of one cache line, then panels of 16 columns.
  */
-#include "internal.h"
+#include "reading.h"
 
 #include <string.h>
 

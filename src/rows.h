@@ -4,7 +4,7 @@
 #ifndef HEED_ROWS_H
 #define HEED_ROWS_H
 
-#include "internal.h"
+#include "reading.h"
 
 /* Runs block(arg, first, count) over all rows, in blocks of so many rows that a call is worth it, for one worker all at
  * once. An element takes as long as work_each multiply-adds. */

@@ -2,7 +2,7 @@
  * A product cut into blocks of rows and columns, which are its tasks, and those into blocks of k. The
  * cut never shows in the bits: every element is one chain.
  */
-#include "internal.h"
+#include "reading.h"
 
 /* Columns of a task at least, where a tile has more. The chains of one row wait for one another, but with two panels
  * they are as fast as the second cache. */
@@ -179,7 +179,20 @@ static size_t panels_per_column(const struct heed_product *product)
 
 static double bytes_of_b(const struct heed_product *product)
 {
-    return (double)product->n * (double)panels_per_column(product) * (double)product->k * (double)sizeof(float);
+    return (double)panels_per_column(product) * heed_bytes_of(product->n, product->k);
+}
+
+/* For the rows from i and the columns from j on. */
+static struct heed_epilogue epilogue_from(const struct heed_epilogue *whole, size_t i, size_t j)
+{
+    struct heed_epilogue epilogue = *whole;
+    if (epilogue.bias)
+        epilogue.bias += j;
+    if (epilogue.up_bias)
+        epilogue.up_bias += j;
+    if (epilogue.residual)
+        epilogue.residual += i * epilogue.ld_residual + j;
+    return epilogue;
 }
 
 /* Part of a block's k from p on. All parts but the last leave sums in c, from which the next goes on. */
@@ -188,22 +201,18 @@ static void run_part(const struct plan *plan, size_t i, size_t j, size_t p, size
     const struct heed_product *product = plan->product;
     size_t depth = product->k - p < plan->cut.depth ? product->k - p : plan->cut.depth;
     struct heed_panels b = product->b;
-    struct heed_epilogue epilogue = product->epilogue;
+    struct heed_epilogue epilogue;
     size_t panels = panels_per_column(product);
     b.data += j / HEED_PANEL * panels * b.panel + p * b.row;
-    if (p + depth < product->k)
+    if (p + depth < product->k) {
         b.next = b.data + depth * b.row;
-    else if (j + cols < product->n)
-        b.next = product->b.data + (j + cols) / HEED_PANEL * panels * b.panel;
-    if (p + depth < product->k)
         epilogue = (struct heed_epilogue){.kind = HEED_EPILOGUE_STORE};
+    } else {
+        if (j + cols < product->n)
+            b.next = product->b.data + (j + cols) / HEED_PANEL * panels * b.panel;
+        epilogue = epilogue_from(&product->epilogue, i, j);
+    }
     epilogue.accumulate = p > 0;
-    if (epilogue.bias)
-        epilogue.bias += j;
-    if (epilogue.up_bias)
-        epilogue.up_bias += j;
-    if (epilogue.residual)
-        epilogue.residual += i * epilogue.ld_residual + j;
     plan->kernels->gemm(rows, cols, depth, product->a + i * product->lda + p, product->lda, &b,
                         product->c + i * product->ldc + j, product->ldc, &epilogue);
 }
@@ -343,6 +352,29 @@ static void forget_strides_of_one(struct heed_product *product)
     product->ldc = product->epilogue.ld_residual = product->n;
 }
 
+static void plan_cut(const struct heed_context *context, const struct heed_product *product, struct heed_cut *cut)
+{
+    cut->depth = block_depth(context, product);
+    cut->sliver = heed_sliver(context->kernels, product->m, product->epilogue.kind == HEED_EPILOGUE_GATED);
+    cut->rows = product->m;
+    cut->cols = product->n;
+    if (product->n > cut->sliver)
+        limit_block(context, product, cut);
+    if (product->m <= HEED_LEAST_ROWS)
+        cut->sliver =
+            heed_task_cols(context, product->n, cut->sliver, product->m == 1 ? LEAST_COLS_OF_ONE : HEED_PANEL);
+    heed_cut(context, product->m, product->n, product->k, HEED_LEAST_ROWS, cut);
+}
+
+/* Whether a worker's columns of b and a block of a stay in L2. */
+static bool fits_l2(const struct heed_context *context, const struct heed_product *product, const struct heed_cut *cut)
+{
+    double cols = (double)product->n / (double)heed_workers(context);
+    cols = cols < (double)cut->cols ? cols : (double)cut->cols;
+    double share = (cols * (double)panels_per_column(product) + (double)cut->rows) * (double)product->k;
+    return share * sizeof(float) <= HEED_L2_SHARE * (double)context->l2;
+}
+
 void heed_product_run(const struct heed_context *context, struct heed_product *product)
 {
     if (product->m == 0 || product->n == 0)
@@ -364,20 +396,8 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
         return;
     }
     struct plan plan = {.kernels = context->kernels, .product = product};
-    plan.cut.depth = block_depth(context, product);
-    plan.cut.sliver = heed_sliver(plan.kernels, product->m, product->epilogue.kind == HEED_EPILOGUE_GATED);
-    plan.cut.rows = product->m;
-    plan.cut.cols = product->n;
-    if (product->n > plan.cut.sliver)
-        limit_block(context, product, &plan.cut);
-    if (product->m <= HEED_LEAST_ROWS)
-        plan.cut.sliver =
-            heed_task_cols(context, product->n, plan.cut.sliver, product->m == 1 ? LEAST_COLS_OF_ONE : HEED_PANEL);
-    heed_cut(context, product->m, product->n, product->k, HEED_LEAST_ROWS, &plan.cut);
-    double cols = (double)product->n / (double)heed_workers(context);
-    cols = cols < (double)plan.cut.cols ? cols : (double)plan.cut.cols;
-    double share = (cols * (double)panels_per_column(product) + (double)plan.cut.rows) * (double)product->k;
-    product->b.in_l2 = share * sizeof(float) <= (double)context->l2 * 3 / 4;
+    plan_cut(context, product, &plan.cut);
+    product->b.in_l2 = fits_l2(context, product, &plan.cut);
     plan_prefetch(context, product);
     double work = (double)product->m * (double)product->n * ((double)product->k + 1.0);
     heed_run(context, plan.cut.tasks, work, run_block, &plan);

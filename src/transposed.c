@@ -194,7 +194,8 @@ void heed_transposed_plan(const struct heed_context *context, struct matmul *mm)
 {
     bool few_rows = mm->form == HEED_FEW_ROWS;
     size_t few = few_rows ? mm->m : mm->n, longer = few_rows ? mm->n : mm->m;
-    mm->across = few_rows ? heed_not_across : heed_find_across(context, few, longer, mm->k, mm->lda);
+    if (!few_rows)
+        mm->across = heed_find_across(context, few, longer, mm->k, mm->lda);
     bool across = mm->across.ahead > 0;
     mm->cut.rows = few;
     mm->cut.cols = longer;
