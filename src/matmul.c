@@ -586,11 +586,8 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
         scale = (struct heed_epilogue){.kind = HEED_EPILOGUE_SCALE, .alpha = alpha, .beta = beta};
         epilogue = &scale;
     }
-    if (check_transpose(transpose_a) != HEED_OK || check_transpose(transpose_b) != HEED_OK)
-        return HEED_ERR_ENUM;
-    bool ta = transpose_a == HEED_TRANSPOSE, tb = transpose_b == HEED_TRANSPOSE;
-    bool small = alpha != 0.0f && is_small(ta, tb, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k);
-    if (small && !ta && !tb) {
+    if (transpose_a == HEED_NO_TRANSPOSE && transpose_b == HEED_NO_TRANSPOSE && alpha != 0.0f &&
+        is_small(false, false, m, n, k, a, lda, b, ldb, c, ldc) && is_for_one(context, m, n, k)) {
         struct heed_panels panels = heed_panels_in_place(b, ldb);
         panels.copy = room;
         panels.in_l2 = true;
@@ -598,6 +595,9 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
         kernels->gemm(m, n, k, a, lda, &panels, c, ldc, epilogue);
         return HEED_OK;
     }
+    if (check_transpose(transpose_a) != HEED_OK || check_transpose(transpose_b) != HEED_OK)
+        return HEED_ERR_ENUM;
+    bool ta = transpose_a == HEED_TRANSPOSE, tb = transpose_b == HEED_TRANSPOSE;
     struct matmul mm; /* not cleared, which takes as long as a small product */
     mm.kernels = kernels;
     mm.transpose_a = ta;
@@ -614,7 +614,8 @@ heed_status heed_matmul(const heed_context *context, heed_transpose transpose_a,
     mm.epilogue = *epilogue;
     mm.reading = heed_reading_of_small(context, &mm.distance);
     mm.packing = HEED_PACK_PREFETCH_BELOW;
-    if (small) {
+    if ((ta || tb) && alpha != 0.0f && is_small(ta, tb, m, n, k, a, lda, b, ldb, c, ldc) &&
+        is_for_one(context, m, n, k)) {
         heed_transpose_vectors(&mm);
         mm.form = heed_find_form(&mm);
         mm.by_tn = heed_goes_by_tn(&mm);
