@@ -138,9 +138,9 @@ typedef struct heed_context_options {
 
 #define HEED_CONTEXT_OPTIONS_INIT                                                                                      \
     {                                                                                                                  \
-        sizeof(heed_context_options), 0, HEED_EXECUTOR_OPENMP, 0, {0, 0},                                              \
+        sizeof(heed_context_options), NULL, HEED_EXECUTOR_OPENMP, 0, {NULL, NULL},                                     \
         {                                                                                                              \
-            0, 0, 0                                                                                                    \
+            NULL, NULL, NULL                                                                                           \
         }                                                                                                              \
     }
 
@@ -267,7 +267,7 @@ typedef struct heed_linear_options {
 
 #define HEED_LINEAR_OPTIONS_INIT                                                                                       \
     {                                                                                                                  \
-        sizeof(heed_linear_options), 0, HEED_ACTIVATION_NONE, 0, 0, 0                                                  \
+        sizeof(heed_linear_options), NULL, HEED_ACTIVATION_NONE, NULL, 0, NULL                                         \
     }
 
 /* y = activation(x w + bias) + residual; x is [m][in], y is [m][out]. options NULL: just x w.
@@ -314,7 +314,7 @@ typedef struct heed_softmax_options {
 
 #define HEED_SOFTMAX_OPTIONS_INIT                                                                                      \
     {                                                                                                                  \
-        sizeof(heed_softmax_options), 1.0f, {0, HEED_MASK_NONE, 0, 0, 0}, 0, 0                                         \
+        sizeof(heed_softmax_options), 1.0f, {NULL, HEED_MASK_NONE, 0, 0, 0}, 0, 0                                      \
     }
 
 /* dst = softmax of scale * src + mask; dst may be src, but does not overlap the mask. options NULL is
@@ -351,7 +351,7 @@ typedef struct heed_layernorm_options {
 
 #define HEED_LAYERNORM_OPTIONS_INIT                                                                                    \
     {                                                                                                                  \
-        sizeof(heed_layernorm_options), 0, 0, 1e-5f, 0, 0, 0, 0, 0, 0                                                  \
+        sizeof(heed_layernorm_options), NULL, NULL, 1e-5f, NULL, 0, NULL, 0, NULL, NULL                                \
     }
 
 /* y = (x - mean) / sqrt(var + eps) * scale + shift for each row (Ba, Kiros and Hinton,
@@ -380,7 +380,7 @@ typedef struct heed_rmsnorm_options {
 
 #define HEED_RMSNORM_OPTIONS_INIT                                                                                      \
     {                                                                                                                  \
-        sizeof(heed_rmsnorm_options), 0, 1e-5f, 0, 0, 0, 0, 0                                                          \
+        sizeof(heed_rmsnorm_options), NULL, 1e-5f, NULL, 0, NULL, 0, NULL                                              \
     }
 
 /* y = x / sqrt(mean(x^2) + eps) * scale for each row (Zhang and Sennrich, arXiv:1910.07467).
@@ -498,7 +498,7 @@ typedef struct heed_rotary_options {
 
 #define HEED_ROTARY_OPTIONS_INIT                                                                                       \
     {                                                                                                                  \
-        sizeof(heed_rotary_options), 10000.0, 1.0, 0, 1.0                                                              \
+        sizeof(heed_rotary_options), 10000.0, 1.0, NULL, 1.0                                                           \
     }
 
 /* cosine[i][j], sine[i][j], i < n, j < dims / 2: magnitude times the cosine and sine of position * frequency for
@@ -558,9 +558,9 @@ typedef struct heed_rotary_args {
 
 #define HEED_ROTARY_ARGS_INIT                                                                                          \
     {                                                                                                                  \
-        sizeof(heed_rotary_args), {HEED_ROTARY_HALVES, 0, 0, 0, 0, 0, 0}, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0},              \
+        sizeof(heed_rotary_args), {HEED_ROTARY_HALVES, 0, NULL, NULL, 0, 0, 0}, 0, 0, 0, 0, NULL, 0, {NULL, 0, 0, 0},  \
         {                                                                                                              \
-            0, 0, 0, 0                                                                                                 \
+            NULL, 0, 0, 0                                                                                              \
         }                                                                                                              \
     }
 
@@ -584,7 +584,7 @@ typedef struct heed_ffn_weights {
 
 #define HEED_FFN_WEIGHTS_INIT                                                                                          \
     {                                                                                                                  \
-        sizeof(heed_ffn_weights), 0, 0, 0, 0, HEED_ACTIVATION_RELU, 0                                                  \
+        sizeof(heed_ffn_weights), NULL, NULL, NULL, NULL, HEED_ACTIVATION_RELU, NULL                                   \
     }
 
 /* y = activation(x up + up_bias) down + down_bias, + residual if not NULL (arXiv:1706.03762, section 3.3). With gated
@@ -683,9 +683,10 @@ typedef struct heed_attention_args {
 
 #define HEED_ATTENTION_ARGS_INIT                                                                                       \
     {                                                                                                                  \
-        sizeof(heed_attention_args), 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, 0,   \
-            0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0}, HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, {0, 0, 0, 0},       \
-            HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}, 0, 0, HEED_ATTENTION_LOOP_AUTO     \
+        sizeof(heed_attention_args), 0, 0, 0, 0, 0, 0, 0, {NULL, 0, 0, 0}, {NULL, 0, 0, 0}, {NULL, 0, 0, 0},           \
+            {NULL, 0, 0, 0}, NULL, NULL, NULL, HEED_CAUSAL_NONE, {NULL, HEED_MASK_NONE, 0, 0, 0},                      \
+            HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, {NULL, 0, 0, 0}, HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, NULL, NULL,        \
+            {NULL, 0, 0, 0}, {NULL, 0, 0, 0}, NULL, NULL, HEED_ATTENTION_LOOP_AUTO                                     \
     }
 
 /* Keys past kv_lengths, and those that causal and window hide from every query of a call, are never read; those hidden
@@ -807,7 +808,7 @@ typedef struct heed_mha_weights {
 
 #define HEED_MHA_WEIGHTS_INIT                                                                                          \
     {                                                                                                                  \
-        sizeof(heed_mha_weights), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1e-6f                                      \
+        sizeof(heed_mha_weights), 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1e-6f        \
     }
 
 /* Tokens of all sequences lie packed, one row each. A batch is `batch` sequences of seq_q tokens, or
@@ -847,9 +848,10 @@ typedef struct heed_mha_args {
 
 #define HEED_MHA_ARGS_INIT                                                                                             \
     {                                                                                                                  \
-        sizeof(heed_mha_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0},           \
-            HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, 0, 0, 0, 0, {0, 0, 0, 0}, HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0,     \
-            {0, 0, 0, 0}, 0, 0, {HEED_ROTARY_HALVES, 0, 0, 0, 0, 0, 0}, 0                                              \
+        sizeof(heed_mha_args), 0, 0, 0, NULL, NULL, 0, NULL, 0, NULL, NULL, HEED_CAUSAL_NONE,                          \
+            {NULL, HEED_MASK_NONE, 0, 0, 0}, HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, NULL, 0, NULL, 0, {NULL, 0, 0, 0},       \
+            HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, NULL, NULL, {NULL, 0, 0, 0}, NULL, NULL,                             \
+            {HEED_ROTARY_HALVES, 0, NULL, NULL, 0, 0, 0}, NULL                                                         \
     }
 
 /* y = concat(attention(x Wq + bq, m Wk + bk, m Wv + bv)) Wo + bo, + residual, where m is memory
@@ -905,10 +907,11 @@ typedef struct heed_encoder_layer {
 
 #define HEED_ENCODER_LAYER_INIT                                                                                        \
     {                                                                                                                  \
-        sizeof(heed_encoder_layer), 0, 0, 0, 0, 0, 0, 1e-5f, HEED_NORM_POST, HEED_SCALE_RSQRT_HEAD_DIM, 0.0f,          \
-            HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, 0, 0, 0, HEED_NORM_LAYERNORM,                                        \
+        sizeof(heed_encoder_layer), NULL, NULL, NULL, NULL, NULL, NULL, 1e-5f, HEED_NORM_POST,                         \
+            HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, HEED_UNBOUNDED, HEED_UNBOUNDED, 0.0f, NULL, NULL, NULL,                   \
+            HEED_NORM_LAYERNORM,                                                                                       \
         {                                                                                                              \
-            HEED_ROTARY_HALVES, 0, 0, 0, 0, 0, 0                                                                       \
+            HEED_ROTARY_HALVES, 0, NULL, NULL, 0, 0, 0                                                                 \
         }                                                                                                              \
     }
 
@@ -934,8 +937,8 @@ typedef struct heed_encoder_args {
 
 #define HEED_ENCODER_ARGS_INIT                                                                                         \
     {                                                                                                                  \
-        sizeof(heed_encoder_args), 0, 0, 0, 0, HEED_CAUSAL_NONE, {0, HEED_MASK_NONE, 0, 0, 0}, 0, 0, 1e-5f, 0, 0, 0,   \
-            0, 0, 0, HEED_NORM_LAYERNORM, 0                                                                            \
+        sizeof(heed_encoder_args), 0, 0, NULL, NULL, HEED_CAUSAL_NONE, {NULL, HEED_MASK_NONE, 0, 0, 0}, NULL, NULL,    \
+            1e-5f, NULL, 0, NULL, 0, 0, NULL, HEED_NORM_LAYERNORM, NULL                                                \
     }
 
 /* y = the n_layers encoder layers applied to x one after another; n_layers = 1 is a single layer, 0
@@ -976,7 +979,7 @@ typedef struct heed_decoder_layer {
 
 #define HEED_DECODER_LAYER_INIT                                                                                        \
     {                                                                                                                  \
-        sizeof(heed_decoder_layer), 0, 0, 0, 0, HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, 0                                     \
+        sizeof(heed_decoder_layer), NULL, NULL, NULL, NULL, HEED_SCALE_RSQRT_HEAD_DIM, 0.0f, NULL                      \
     }
 
 typedef struct heed_decoder_args {
@@ -993,7 +996,7 @@ typedef struct heed_decoder_args {
 
 #define HEED_DECODER_ARGS_INIT                                                                                         \
     {                                                                                                                  \
-        sizeof(heed_decoder_args), 0, 0, 0, 0, 0, 0, {0, HEED_MASK_NONE, 0, 0, 0}, 0                                   \
+        sizeof(heed_decoder_args), NULL, NULL, 0, 0, NULL, NULL, {NULL, HEED_MASK_NONE, 0, 0, 0}, NULL                 \
     }
 
 /* y = the n_layers decoder layers applied to x one after another (arXiv:1706.03762, section 3.1). With HEED_NORM_POST a

@@ -40,7 +40,7 @@ compile "heed.h as C11" ${CC:-cc} -std=c11 -Wpedantic "$work/header.c"
 # shellcheck disable=SC2086
 set -- ${CXX:-c++}
 if command -v "$1" >/dev/null 2>&1; then
-    compile "heed.h as C++" "$@" -Wpedantic "$work/header.cc"
+    compile "heed.h as C++" "$@" -Wpedantic -Wzero-as-null-pointer-constant "$work/header.cc"
 else
     count=$((count + 1))
     echo "ok $count - heed.h as C++ # SKIP no C++ compiler"
