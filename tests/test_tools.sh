@@ -994,6 +994,16 @@ test_names_of_standard_output() {
     } >>"$work/log"
     { echo old && cat "$work/text" && echo new; } >"$work/expected"
     expect "a name of standard output" same "$work/log" "$work/expected"
+    if ! test -e /dev/fd/2; then
+        skip "a name of another descriptor" "there is no /dev/fd"
+        return
+    fi
+    echo old >"$work/log"
+    {
+        run --format text --output /dev/fd/3 "$work/lines"
+        echo new >&3
+    } 3>>"$work/log"
+    expect "a name of another descriptor" same "$work/log" "$work/expected"
 }
 
 test_closed_directory() {

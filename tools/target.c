@@ -130,6 +130,32 @@ static bool is_standard_output(const struct stat *file)
            out.st_dev == file->st_dev && out.st_ino == file->st_ino;
 }
 
+/* The number of a descriptor that path names, as a shell's >(...) and 3>>log do; -1 for other paths. */
+static int named_descriptor(const char *path)
+{
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        const char *digits = path + strlen(folders[i]);
+        if (strncmp(path, folders[i], strlen(folders[i])) == 0 && *digits != '\0' && strlen(digits) < 9 &&
+            digits[strspn(digits, "0123456789")] == '\0')
+            return atoi(digits);
+    }
+    return -1;
+}
+
+/* What goes to a descriptor goes on from where it stands, as with >&3; the file would else be replaced. */
+static bool open_descriptor(struct target *target, int given)
+{
+    int descriptor = dup(given);
+    target->stream = descriptor >= 0 ? fdopen(descriptor, "wb") : NULL;
+    if (target->stream)
+        return true;
+    diag_print("%s: %s", target->name, strerror(errno));
+    if (descriptor >= 0)
+        close(descriptor);
+    return false;
+}
+
 bool target_open(struct target *target, const char *path)
 {
     *target = (struct target){.name = path ? path : "standard output"};
@@ -159,6 +185,8 @@ bool target_open(struct target *target, const char *path)
     }
     if (exists && !S_ISREG(status.st_mode))
         return open_in_place(target, path);
+    if (exists && named_descriptor(path) >= 0)
+        return open_descriptor(target, named_descriptor(path));
     if (exists && access(path, W_OK) != 0) {
         diag_print("%s: %s", path, strerror(errno));
         return false;
