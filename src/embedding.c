@@ -81,7 +81,7 @@ static heed_status check_ids(const heed_embedding_table *table, size_t n)
 static heed_status check_positions(const heed_embedding_table *table, const struct heed_sequences *s)
 {
     for (size_t b = 0; b < s->batch; b++)
-        if (heed_plus(table->first, heed_sequence_length(s, b)) > table->rows && heed_sequence_length(s, b) > 0)
+        if (heed_plus(table->first, heed_sequence_length(s, b)) > table->rows)
             return HEED_ERR_INDEX;
     return HEED_OK;
 }

@@ -144,7 +144,6 @@ heed_status heed_rotary_yarn(size_t dims, double base, double factor, double bet
     double high = turning_dimension(dims, base, beta_slow, original_context);
     low = low < 0.0 ? 0.0 : low > last ? last : (double)(size_t)low;
     high = high < 0.0 ? 0.0 : high > last ? last : high > (double)(size_t)high ? (double)(size_t)high + 1.0 : high;
-    high = high > last ? last : high;
     if (low == high)
         high += 0.001;
     for (size_t j = 0; j < dims / 2; j++) {
