@@ -74,6 +74,7 @@ enum variant {
     TRUNCATED,
     SHORT,
     LONG_HEADER,
+    PAST_END, /* the header, by a byte */
     HUGE_HEADER,
     BAD_JSON,
     WRONG_TYPE,
@@ -96,10 +97,11 @@ enum variant {
 };
 
 static const char *const variant_names[VARIANTS] = {
-    "plain",       "prefixed",   "misaligned",  "old-names",   "no-elements",    "eps-of-embeddings", "eps-of-layers",
-    "truncated",   "short",      "long-header", "huge-header", "bad-json",       "wrong-type",        "unknown-type",
-    "wrong-shape", "deep-shape", "transposed",  "flat",        "shape-overflow", "wrong-size",        "overlap",
-    "gap",         "decreasing", "outside",     "negative",    "trailing",       "duplicate",         "missing",
+    "plain",         "prefixed",       "misaligned",   "old-names",   "no-elements", "eps-of-embeddings",
+    "eps-of-layers", "truncated",      "short",        "long-header", "past-end",    "huge-header",
+    "bad-json",      "wrong-type",     "unknown-type", "wrong-shape", "deep-shape",  "transposed",
+    "flat",          "shape-overflow", "wrong-size",   "overlap",     "gap",         "decreasing",
+    "outside",       "negative",       "trailing",     "duplicate",   "missing",
 };
 
 struct tensor {
@@ -257,7 +259,7 @@ static bool append_entry(const struct tiny *tiny, size_t index, size_t begin, si
     } else if (fault == DECREASING) {
         last = first - 1;
     } else if (fault == OUTSIDE) {
-        last += 4096;
+        last += 4;
     } else if (fault == NEGATIVE) {
         first = -first;
     }
@@ -312,6 +314,8 @@ static void write_weights(const struct tiny *tiny, const struct text *header, co
         length = UINT64_MAX;
     else if (tiny->variant == LONG_HEADER)
         length = 50000000;
+    else if (tiny->variant == PAST_END)
+        length += data->length + 1;
     write_length(stream, length);
     fwrite(header->bytes, 1, header->length, stream);
     fwrite(data->bytes, 1, tiny->variant == TRUNCATED ? data->length / 2 : data->length, stream);

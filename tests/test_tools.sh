@@ -204,6 +204,8 @@ END
     expect "token ids" same "$out" "$work/expected"
     echo 'a [MASK]b [cls]' | run --tokens >"$out"
     expect "special tokens in the text" test "$(cat "$out")" = "[2,5,4,6,1,1,1,3]"
+    echo unables | run --tokens >"$out"
+    expect "a piece as long as any" test "$(cat "$out")" = "[2,14,16,31,3]"
     mv "$model/tokenizer.json" "$work"
     run --tokens "$work/lines" >"$out"
     expect "token ids by vocab.txt" same "$out" "$work/expected"
@@ -510,7 +512,8 @@ test_bad_models() {
     broken=$work/broken
     for fault in \
         'truncated|is it truncated' 'short|not a safetensors file' 'long-header|is it truncated' \
-        'huge-header|over the limit' 'bad-json|not valid JSON' 'wrong-type|dtype I32 is not supported' \
+        'past-end|is it truncated' 'huge-header|over the limit' \
+        'bad-json|not valid JSON' 'wrong-type|dtype I32 is not supported' \
         'unknown-type|dtype X9 is not supported' 'wrong-shape|shape does not fit' 'shape-overflow|shape overflows' \
         'deep-shape|shape has too many dimensions' 'transposed|dense.weight: shape does not fit' \
         'flat|token_type_embeddings.weight: shape does not fit' \
@@ -625,6 +628,9 @@ test_bad_configs() {
     new_model "$broken" f32
     printf '\000more' >>"$broken/config.json"
     refuse "a NUL and more after the object" 1 'config.json: NUL near byte' "$embed" --model "$broken"
+    # With its end as many bytes as are allocated at the least: nothing may be looked for behind them.
+    printf '{"model":"bert\134' >"$broken/config.json"
+    refuse "a backslash at the end" 1 'config.json: not valid JSON' "$embed" --model "$broken"
     new_model "$broken" f32
     sed 's/"##x":35/"\\\\u0000":35/' "$model/tokenizer.json" >"$broken/tokenizer.json"
     "$embed" --model "$broken" --tokens "$work/lines" >"$out" 2>"$err"

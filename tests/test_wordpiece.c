@@ -54,7 +54,8 @@ static const char *const vocabulary[] = {"[UNK]",
                                          "\xEF\xAC\x81",
                                          "한",
                                          "\xE1\x84\x92\xE1\x85\xA1\xE1\x86\xAB",
-                                         "\xF0\x9D\x85\xA5\xF0\x9D\x85\xAD"};
+                                         "\xF0\x9D\x85\xA5\xF0\x9D\x85\xAD",
+                                         "wonderful"};
 #define VOCABULARY (sizeof vocabulary / sizeof *vocabulary)
 
 static int count, failures;
@@ -124,6 +125,7 @@ static void test_words(const struct wordpiece *w)
     expect(w, "two words", "a b", "a b ");
     expect(w, "the longest piece first", "ab", "ab ");
     expect(w, "pieces", "undoables", "un ##do ##able ##s ");
+    expect(w, "a piece as long as any", "wonderfuls", "wonderful ##s ");
     expect(w, "a rest without a piece makes the word unknown", "undoq", "[UNK] ");
     expect(w, "an unknown word among others", "a q b", "a [UNK] b ");
     expect(w, "punctuation splits", "a!b?.", "a ! b ? . ");
