@@ -138,7 +138,9 @@ static void test_matmul(void)
     WRONG(HEED_ERR_OVERLAP, p.c = p.b);
     WRONG(HEED_ERR_OVERLAP, p.c = p.a + 4 * 8 + 6);
     WRONG(HEED_ERR_OVERLAP, p.c = p.b - 4 * 10 - 5);
+    WRONG(HEED_ERR_OVERLAP, p.c = p.b + 6 * 9 + 5);
     GOOD(p.c = p.b - 4 * 10 - 6);
+    GOOD(p.c = p.b + 6 * 9 + 6);
     GOOD(p.b = p.a);
 #define HUGE_STRIDE(size)                                                                                              \
     GOOD((p.m = 1, p.lda = p.ldc = size));                                                                             \
@@ -206,6 +208,9 @@ static void test_matmul(void)
     WRONG(HEED_ERR_OVERLAP, WITH_WORKSPACE(at(1) + 3, bytes));
     WRONG(HEED_ERR_OVERLAP, WITH_WORKSPACE(at(1) - bytes / 4 + 1, bytes));
     WRONG(HEED_ERR_OVERLAP, WITH_WORKSPACE(at(2), bytes));
+    /* Operands that there are addresses for, but not for what is packed of them. */
+    WRONG(HEED_ERR_OVERFLOW, (WITH_WORKSPACE(at(4), bytes), p.k = PTRDIFF_MAX / (16 * sizeof(float)) + 1, p.c = at(0),
+                              p.a = at(1), p.b = at(2)));
 #undef call
     end();
 
@@ -429,6 +434,8 @@ static void test_linear(void)
         WRONG(HEED_ERR_VALUE, p.o.up_bias = at(4));
         WRONG(HEED_ERR_OVERLAP, p.y = p.x);
         WRONG(HEED_ERR_OVERLAP, p.y = p.x + 16);
+        WRONG(HEED_ERR_OVERLAP, p.x = p.y + 2 * 21 + 19);
+        GOOD(p.x = p.y + 2 * 21 + 20);
         WRONG(HEED_ERR_OVERLAP, (p.y = at(2), p.o.bias = at(2) + 61));
         WRONG(HEED_ERR_OVERLAP, p.o.bias = p.y - 19);
         WRONG(HEED_ERR_OVERLAP, (p.weights = pair, p.o.up_bias = p.y - 19));
@@ -499,6 +506,8 @@ static void test_row_operator(const char *name, row_operator *run)
     WRONG(HEED_ERR_NULL, p.dst = NULL);
     WRONG(HEED_ERR_STRIDE, p.ld_src = 8);
     WRONG(HEED_ERR_STRIDE, p.ld_dst = 8);
+    WRONG(HEED_ERR_STRIDE, (p.rows = 1, p.ld_src = 8));
+    WRONG(HEED_ERR_STRIDE, (p.rows = 1, p.ld_dst = 8));
     WRONG(HEED_ERR_ALIGNMENT, p.src = shifted(p.src, 2));
     WRONG(HEED_ERR_ALIGNMENT, p.dst = shifted(p.dst, 1));
     WRONG(HEED_ERR_OVERLAP, p.dst = p.src);
@@ -596,6 +605,7 @@ static void test_masked_softmax(int logarithm)
     WRONG(HEED_ERR_SHAPE, p.o.mask_rows = 5);
     WRONG(HEED_ERR_SHAPE, p.o.mask_heads = 3);
     WRONG(HEED_ERR_SHAPE, p.o.mask_heads = SIZE_MAX);
+    WRONG(HEED_ERR_SHAPE, (p.o.mask_rows = SIZE_MAX / 2 + 1, p.o.mask_heads = 2));
     WRONG(HEED_ERR_SHAPE, p.rows = 11);
     GOOD((p.o.mask_rows = 0, p.o.mask_heads = 0));
     WRONG(HEED_OK, (p.rows = 0, p.o.mask_rows = 0));
@@ -941,6 +951,7 @@ static void test_embed(void)
     WRONG(HEED_ERR_INDEX, p.offset[1] = 7);
     WRONG(HEED_ERR_SHAPE, p.offset[2] = 5);
     WRONG(HEED_ERR_SHAPE, p.offset[0] = 1);
+    WRONG(HEED_ERR_SHAPE, (p.offset[0] = 1, p.offset[2] = 7));
     WRONG(HEED_ERR_OVERLAP, p.dst = at(0));
     WRONG(HEED_ERR_OVERLAP, p.dst = at(1) + 28);
     WRONG(HEED_ERR_OVERLAP, p.dst = shifted(&p.offset[2], 0));
@@ -1127,6 +1138,7 @@ static void test_rotary_table(void)
     WRONG(HEED_ERR_VALUE, p.factors[2] = 0x1p30);
     WRONG(HEED_ERR_VALUE, p.factors[2] = -0x1p30);
     WRONG(HEED_ERR_VALUE, (p.positions[2] = -(1 << 30), p.o.position_scale = 4.0));
+    WRONG(HEED_ERR_VALUE, (p.o.factors = NULL, p.positions[2] = 1 << 30, p.o.position_scale = 4.0));
     WRONG(HEED_ERR_VALUE, (p.given_positions = NULL, p.first = SIZE_MAX));
     WRONG(HEED_ERR_VALUE, (p.given_positions = NULL, p.first = ((size_t)1 << 31) - 3));
     GOOD((p.given_positions = NULL, p.first = ((size_t)1 << 31) - 4));
@@ -1235,6 +1247,8 @@ static void test_rotary(void)
     GOOD((p.a.dst = (heed_heads_out){at(2), 54, 9, 18}));
     WRONG(HEED_ERR_OVERLAP, (p.a.dst = (heed_heads_out){at(2), 60, 9, 18}));
     GOOD((p.a.batch = 1, p.a.dst = (heed_heads_out){at(2), 60, 9, 18}));
+    GOOD((p.a.n_heads = 1, p.a.dst = (heed_heads_out){at(2), 54, 3, 18}));
+    GOOD((p.a.seq = 1, p.a.dst = (heed_heads_out){at(2), 54, 9, 5}));
     WRONG(HEED_ERR_OVERLAP, (p.a.dst = (heed_heads_out){at(2), 55, 9, 18}));
     WRONG(HEED_ERR_OVERLAP, (p.a.seq = 1, p.a.dst = (heed_heads_out){at(2), 54, 10, 18}));
     WRONG(HEED_ERR_OVERLAP, (p.a.src.batch_stride = 60, p.a.dst = (heed_heads_out){at(2), 60, 9, 19}));
@@ -1253,6 +1267,34 @@ static void test_rotary(void)
 #undef reset
 #undef call
     end();
+}
+
+/* Of many keys, which few queries leave in place, what few keys want is part. */
+static void check_workspace_of_few_keys(heed_attention_args a)
+{
+    const size_t few = 8;
+    size_t of_many = 0, of_few = 0;
+    a.batch = a.seq_q = 1;
+    a.seq_kv = 1000;
+    a.head_dim = 64;
+    CHECK(heed_attention_workspace(NULL, &a, &of_many) == HEED_OK);
+    a.kv_lengths = &few;
+    CHECK(heed_attention_workspace(NULL, &a, &of_few) == HEED_OK);
+    check_that(0 < of_few && of_few <= of_many, "%zu bytes for 8 keys, %zu for 1000", of_few, of_many);
+}
+
+/* Values so wide are refused whatever the factor by which their bytes would wrap. */
+static void check_workspace_of_wide_values(heed_attention_args a)
+{
+    size_t bytes = 0;
+    a.batch = a.n_heads = a.n_kv_heads = a.seq_q = 1;
+    a.head_dim = 8;
+    a.map.data = NULL;
+    for (size_t factor = 2; factor < 500; factor++) {
+        a.value_dim = a.v.row_stride = a.out.row_stride = (SIZE_MAX / factor / 16 + 1) * 16;
+        check_that(heed_attention_workspace(NULL, &a, &bytes) == HEED_ERR_OVERFLOW && bytes == 0,
+                   "%zu values: %zu bytes", a.value_dim, bytes);
+    }
 }
 
 static void test_attention(void)
@@ -1337,7 +1379,9 @@ static void test_attention(void)
     WRONG(HEED_ERR_OVERFLOW, (RAGGED, p.a.seq_kv = SIZE_MAX, p.a.map.data = NULL, p.a.mask.type = HEED_MASK_NONE));
     WRONG(HEED_ERR_INDEX, (RAGGED, p.q_offsets[2] = 1));
     WRONG(HEED_ERR_INDEX, (RAGGED, p.kv_offsets[2] = 1));
+    WRONG(HEED_ERR_INDEX, (RAGGED, p.q_offsets[1] = p.q_offsets[2] = 0, p.kv_offsets[2] = 1));
     WRONG(HEED_ERR_SHAPE, (RAGGED, p.q_offsets[2] = 6));
+    WRONG(HEED_ERR_SHAPE, (RAGGED, p.a.seq_q = 0));
     WRONG(HEED_ERR_SHAPE, (RAGGED, p.kv_offsets[2] = 8));
     WRONG(HEED_ERR_STRIDE, p.a.out.batch_stride = 0);
     WRONG(HEED_ERR_STRIDE, p.a.out.head_stride = 17);
@@ -1409,18 +1453,15 @@ static void test_attention(void)
     p.a.struct_size = 8;
     CHECK(heed_attention_workspace(NULL, &p.a, &more) == HEED_ERR_STRUCT);
     reset();
-    p.a.batch = p.a.seq_q = 1; /* of many keys, which few queries leave in place, what few keys want is part */
-    p.a.seq_kv = 1000;
-    p.a.head_dim = 64;
-    size_t of_many = 0, of_few = 0;
-    CHECK(heed_attention_workspace(NULL, &p.a, &of_many) == HEED_OK);
-    p.lengths[0] = 8;
-    p.a.kv_lengths = p.lengths;
-    CHECK(heed_attention_workspace(NULL, &p.a, &of_few) == HEED_OK);
-    check_that(0 < of_few && of_few <= of_many, "%zu bytes for 8 keys, %zu for 1000", of_few, of_many);
+    check_workspace_of_few_keys(p.a);
+    p.a.n_heads = p.a.n_kv_heads = 1;
+    p.a.value_dim = p.a.v.row_stride = 16; /* whole panels, which are not packed either */
+    p.a.map.data = NULL;
+    check_workspace_of_few_keys(p.a);
     reset();
     p.a.head_dim = SIZE_MAX;
     CHECK(heed_attention_workspace(NULL, &p.a, &more) == HEED_ERR_OVERFLOW && more == 0);
+    check_workspace_of_wide_values(p.a);
     float *memory = buffer(bytes / sizeof(float) + 16, 1);
 #define WITH(memory_, bytes_) (p.memory = (heed_workspace){memory_, bytes_}, p.workspace = &p.memory)
     GOOD(WITH(memory, bytes));
@@ -1484,6 +1525,9 @@ static void test_ffn(void)
     GOOD((void)0);
     GOOD(p.residual = NULL);
     WRONG(HEED_ERR_OVERLAP, (p.w.down = packed(D_FF, D_MODEL / 2, at(0)), p.residual = NULL, p.y = p.x, p.ldy = p.ldx));
+    /* As long as x, but of other rows. */
+    WRONG(HEED_ERR_OVERLAP, (p.w.down = packed(D_FF, D_MODEL + 2, at(0)), p.w.down_bias = NULL, p.residual = NULL,
+                             p.y = p.x, p.ldx = 11, p.ldy = 10));
     WRONG(HEED_OK, (p.m = 0, p.w.up_bias = shifted(at(5), 1)));
     WRONG(HEED_ERR_NULL, p.given = NULL);
     WRONG(HEED_ERR_NULL, p.w.up = NULL);
@@ -1722,6 +1766,7 @@ static void test_mha(void)
         WRONG(HEED_ERR_OVERLAP, WITH(at(i), bytes));
     WRONG(HEED_OK, (p.a.batch = 0, p.a.x = p.a.memory = p.a.residual = p.a.y = NULL));
     WRONG(HEED_OK, (SELF, p.a.seq_q = 0, p.a.x = p.a.residual = p.a.y = NULL));
+    WRONG(HEED_OK, (p.offsets[1] = p.offsets[2] = 0, p.a.offsets = p.offsets, p.a.mask.data = p.a.map.data = NULL));
     end();
 
     begin("heed_mha with a cache refuses");
@@ -1763,6 +1808,8 @@ static void test_mha(void)
     GOOD((TURNED, p.a.offsets = p.offsets, p.a.rotary.dims = 2, p.a.rotary.pairs = HEED_ROTARY_INTERLEAVED));
     GOOD((TURNED, p.a.rotary.dims = 0, p.a.rotary.cosine = p.a.rotary.sine = NULL, p.a.rotary.positions = 0));
     GOOD((TURNED, p.a.rotary.dims = 0, p.a.memory = at(1)));
+    WRONG(HEED_OK, (TURNED, p.offsets[1] = p.offsets[2] = 0, p.a.offsets = p.offsets,
+                    p.a.rotary.cosine = p.a.rotary.sine = NULL));
     WRONG(HEED_ERR_VALUE, (TURNED, p.a.memory = at(1)));
     WRONG(HEED_ERR_VALUE, p.w.norm_eps = -1.0f);
     WRONG(HEED_ERR_VALUE, (TURNED, p.w.norm_eps = NAN));
@@ -2018,6 +2065,17 @@ static void test_encoder(void)
     WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.y = shifted(&p.sequences[1], 0)));
     WRONG(HEED_ERR_OVERLAP, (CACHED, p.a.seq_kv = 5, p.a.y = at(4) + 2 * 3 + 4));
     WRONG(HEED_ERR_OVERLAP, (CACHED, p.n = 3, p.layers[2] = p.layers[0]));
+#define ROTATED                                                                                                        \
+    (CACHED, p.a.seq_kv = 4,                                                                                           \
+     p.layers[0].rotary = p.layers[1].rotary = (heed_rotary_tables){HEED_ROTARY_HALVES, 4, at(5), at(6), 2, 3, 4})
+    const heed_heads key = {at(0), 0, 4, 4}, value = {at(0), 0, 3, 3};
+    for (size_t i = 0; i < 2; i++)
+        CHECK(heed_kv_cache_append(NULL, caches[i], p.sequences[1], 1, &key, &value) == HEED_OK);
+    pristine = arena;
+    GOOD(ROTATED);
+    WRONG(HEED_ERR_INDEX, (ROTATED, p.layers[0].rotary.positions = 3));
+    WRONG(HEED_ERR_INDEX, (ROTATED, p.layers[1].rotary.positions = 3));
+#undef ROTATED
 #undef CACHED
 #undef reset
 #undef call

@@ -19,7 +19,8 @@ enum { N_HEADS = 3, HEAD_DIM = 16, VALUE_DIM = 20 };
 /* Sequence b of the batch, in a batch of another shape and layout; results as [batch][head][query]. */
 static void attend_in_layout(const heed_context *context, int layout, float *out, float *map)
 {
-    static const size_t q_lengths[2] = {50, 33}, kv_lengths[2] = {300, 270};
+    static const size_t q_lengths[2] = {50, 33};
+    size_t *kv_lengths = guarded_bytes(2 * sizeof *kv_lengths, 1); /* of these two, and no more */
     enum { MOST_Q = 50, MOST_KV = 300 };
     const size_t q_offsets[3] = {0, 50, 83}, kv_offsets[3] = {0, 300, 570};
     int interleaved = layout == INTERLEAVED || layout == RAGGED, ragged = layout == RAGGED;
@@ -28,6 +29,8 @@ static void attend_in_layout(const heed_context *context, int layout, float *out
     float *q = buffer(2 * N_HEADS * MOST_Q * HEAD_DIM, 1), *y = buffer(2 * N_HEADS * MOST_Q * VALUE_DIM, 2);
     float *k = buffer(2 * MOST_KV * HEAD_DIM, 3), *v = buffer(2 * MOST_KV * VALUE_DIM, 4);
     heed_attention_args a = HEED_ATTENTION_ARGS_INIT;
+    kv_lengths[0] = 300;
+    kv_lengths[1] = 270;
     a.batch = 2;
     a.n_heads = N_HEADS;
     a.n_kv_heads = 1;
@@ -404,15 +407,20 @@ static heed_attention_args loop_args(const struct loop_case *c)
 }
 
 /* In a workspace that ends where the query says; its bytes. */
-static size_t run_loop(const heed_context *context, heed_attention_args a, int loop)
+static size_t attend_exactly(const heed_context *context, const heed_attention_args *a)
 {
     size_t bytes = 0;
+    check_ok(heed_attention_workspace(context, a, &bytes), "workspace");
+    const heed_workspace workspace = {guarded(bytes / sizeof(float), 1), bytes};
+    check_ok(heed_attention(context, a, &workspace), "attention");
+    return bytes;
+}
+
+static size_t run_loop(const heed_context *context, heed_attention_args a, int loop)
+{
     a.loop = (heed_attention_loop)loop;
     memset(loop_got, 0xff, (a.map.data || a.mean_map.data ? LOOP_FLOATS : LOOP_OUT + LOOP_SUMS) * sizeof *loop_got);
-    check_ok(heed_attention_workspace(context, &a, &bytes), "workspace");
-    const heed_workspace workspace = {guarded(bytes / sizeof(float), 1), bytes};
-    check_ok(heed_attention(context, &a, &workspace), "attention");
-    return bytes;
+    return attend_exactly(context, &a);
 }
 
 static void check_loop(const struct loop_case *c, const heed_attention_args *a, const heed_context *context, int loop)
@@ -498,6 +506,74 @@ static void test_sequence_without_queries(const struct heed_kernels *table, cons
         check_ok(heed_attention(context, &args, NULL), "beside one without queries");
         check_same(1, DIM, out, DIM, want, DIM, "attention beside a sequence without queries");
     }
+    release_all();
+    end();
+}
+
+/* ---- sequences of one head ---- */
+
+enum { ONE_DIM = 8, ONE_WIDTH = 16 };
+
+/* Two sequences of so many queries and keys. */
+static heed_attention_args two_sequences(size_t queries, size_t keys, float *out)
+{
+    heed_attention_args args = HEED_ATTENTION_ARGS_INIT;
+    args.batch = 2;
+    args.n_heads = args.n_kv_heads = 1;
+    args.seq_q = queries;
+    args.seq_kv = keys;
+    args.head_dim = ONE_DIM;
+    args.value_dim = ONE_WIDTH;
+    args.q = (heed_heads){loop_operand(2 * queries * ONE_DIM), queries * ONE_DIM, 0, ONE_DIM};
+    args.k = (heed_heads){loop_operand(2 * keys * ONE_DIM), keys * ONE_DIM, 0, ONE_DIM};
+    args.v = (heed_heads){loop_operand(2 * keys * ONE_WIDTH), keys * ONE_WIDTH, 0, ONE_WIDTH};
+    args.out = (heed_heads_out){out, queries * ONE_WIDTH, 0, ONE_WIDTH};
+    return args;
+}
+
+/* The first sequence has no queries, or few keys: the second one reaches more, and has the bits of a call of its own.
+ */
+static void test_longer_second_sequence(const struct heed_kernels *table, const heed_context *context)
+{
+    enum { QUERIES = 6, FEW = 5, KEYS = 600 };
+    static const size_t q_offsets[] = {0, 0, QUERIES}, kv_offsets[] = {0, FEW, FEW + KEYS};
+    float out[2 * QUERIES * ONE_WIDTH], want[QUERIES * ONE_WIDTH];
+    begin("%s attention of a sequence behind a shorter one", table->name);
+    for (int by_keys = 0; by_keys < 2; by_keys++) {
+        size_t first_query = by_keys ? QUERIES : 0, first_key = by_keys ? FEW : KEYS; /* of the second one */
+        heed_attention_args both = two_sequences(QUERIES, KEYS, out), second = both;
+        second.batch = 1;
+        second.q.data += first_query * ONE_DIM;
+        second.k.data += first_key * ONE_DIM;
+        second.v.data += first_key * ONE_WIDTH;
+        second.out.data = want;
+        attend_exactly(context, &second);
+        both.q_offsets = by_keys ? NULL : q_offsets;
+        both.kv_offsets = by_keys ? kv_offsets : NULL;
+        attend_exactly(context, &both);
+        check_same(QUERIES, ONE_WIDTH, out + first_query * ONE_WIDTH, ONE_WIDTH, want, ONE_WIDTH,
+                   "behind a shorter sequence");
+    }
+    release_all();
+    end();
+}
+
+/* Keys past the last query are as good as absent where causality begins at the top left, in a window, too. */
+static void test_keys_past_top_left(const struct heed_kernels *table, const heed_context *context)
+{
+    enum { ROWS = 30 };
+    float out[ROWS * ONE_WIDTH], want[ROWS * ONE_WIDTH];
+    begin("%s attention from the top left in a window", table->name);
+    heed_attention_args args = two_sequences(ROWS, ROWS, want);
+    args.batch = 1;
+    args.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+    args.window_left = 5;
+    attend_exactly(context, &args);
+    args.seq_kv = 2 * ROWS;
+    args.causal = HEED_CAUSAL_TOP_LEFT;
+    args.out.data = out;
+    attend_exactly(context, &args);
+    check_same(ROWS, ONE_WIDTH, out, ONE_WIDTH, want, ONE_WIDTH, "keys past the last query");
     release_all();
     end();
 }
@@ -598,6 +674,8 @@ static void test_table(const struct heed_kernels *table)
     test_few_keys(table, context);
     test_loops(table, context);
     test_sequence_without_queries(table, context);
+    test_longer_second_sequence(table, context);
+    test_keys_past_top_left(table, context);
     test_rows_before_the_first(table, context);
     test_hidden_panels(table, context);
     heed_context_destroy(context);

@@ -842,6 +842,7 @@ static void test_options(void)
     EXPECT(HEED_ERR_NULL, heed_kv_cache_create(&o, NULL, bytes, &cache));
     EXPECT(HEED_ERR_NULL, heed_kv_cache_create(&o, memory, bytes, NULL));
     EXPECT(HEED_ERR_ALIGNMENT, heed_kv_cache_create(&o, memory + 1, bytes, &cache));
+    EXPECT(HEED_ERR_ALIGNMENT, heed_kv_cache_create(&o, memory + sizeof(size_t) / 2, bytes, &cache));
     EXPECT(HEED_ERR_WORKSPACE, heed_kv_cache_create(&o, memory, bytes - 1, &cache));
     CHECK(cache == NULL && none == 0);
     o.batch = o.capacity = 0;
@@ -1013,6 +1014,7 @@ static void test_calls(void)
     bad = v;
     bad.head_stride = SIZE_MAX;
     EXPECT(HEED_ERR_OVERFLOW, heed_kv_cache_append(context, plain, 0, 1, &k, &bad));
+    EXPECT(HEED_ERR_INDEX, heed_kv_cache_set_pages(paged, 0, 0, 3, pages)); /* nor is the first of them set */
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_append(context, paged, 0, 1, &k, &v));
     EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, 0, 0, 2, pages));
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_append(context, paged, 0, 2 * PAGE + 1, &k, &v));
@@ -1020,7 +1022,6 @@ static void test_calls(void)
     EXPECT(HEED_ERR_NULL, heed_kv_cache_set_pages(NULL, 0, 0, 1, pages));
     EXPECT(HEED_ERR_NULL, heed_kv_cache_set_pages(paged, 0, 0, 1, NULL));
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_set_pages(paged, SEQUENCES, 0, 1, pages));
-    EXPECT(HEED_ERR_INDEX, heed_kv_cache_set_pages(paged, 0, 0, 3, pages));
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_set_pages(paged, 0, 0, 1, negative));
     EXPECT(HEED_ERR_INDEX, heed_kv_cache_set_pages(paged, 0, 0, 1, past));
     EXPECT(HEED_OK, heed_kv_cache_set_pages(paged, 0, 15, 0, NULL));

@@ -1057,20 +1057,26 @@ static const float *layer_by_parts(const heed_context *context, const heed_encod
     return normalize(context, l->norm, y, l->norm2_scale, l->norm2_shift, l->eps);
 }
 
-/* A row of more blocks of a reduction than workers that share a row have room to note sums of. */
-static void test_longest_softmax(const struct heed_kernels *table)
+static void check_longest_softmax(const struct heed_kernels *table, size_t rows, size_t cols)
 {
-    const size_t cols = (size_t)1300 * 4096 + 5;
-    if (quick())
-        return;
     heed_context *one = context_on(table, 1), *four = context_on(table, 4);
-    float *x = buffer(cols, 0), *want = buffer(cols, 0);
-    fill_uniform(x, cols, -3.0f, 3.0f);
-    check_ok(heed_softmax(one, 1, cols, x, cols, want, cols), "softmax of the longest row");
-    check_ok(heed_softmax(four, 1, cols, x, cols, x, cols), "softmax of the longest row by four threads");
-    check_same(1, cols, x, cols, want, cols, "softmax of the longest row");
+    float *x = buffer(rows * cols, 0), *want = buffer(rows * cols, 0);
+    fill_uniform(x, rows * cols, -3.0f, 3.0f);
+    check_ok(heed_softmax(one, rows, cols, x, cols, want, cols), "softmax of the longest rows");
+    check_ok(heed_softmax(four, rows, cols, x, cols, x, cols), "softmax of the longest rows by four threads");
+    check_same(rows, cols, x, cols, want, cols, "softmax of the longest rows");
     heed_context_destroy(four);
     heed_context_destroy(one);
+}
+
+/* A row, or two, of more blocks of a reduction than workers that share a row have room to note sums of. */
+static void test_longest_softmax(const struct heed_kernels *table)
+{
+    enum { BLOCK = 4096 };
+    if (quick())
+        return;
+    check_longest_softmax(table, 1, (size_t)1300 * BLOCK + 5);
+    check_longest_softmax(table, 2, (size_t)650 * BLOCK + 5);
 }
 
 /* What a layer passes on to its attention; kind 0 leaves the defaults. */

@@ -41,6 +41,25 @@ static void test_residual_in_place(const struct heed_kernels *table, const heed_
     end();
 }
 
+/* All that there is without inputs is the bias, in rows that are few, or as many as make a tile. */
+static void test_no_inputs(const struct heed_kernels *table, const heed_context *context)
+{
+    enum { MOST = 30, WIDE = 2000 };
+    float *bias = buffer(WIDE, 1), *y = buffer(MOST * WIDE, 2);
+    heed_linear_options o = HEED_LINEAR_OPTIONS_INIT;
+    begin("%s linear of no inputs", table->name);
+    fill_uniform(bias, WIDE, -1.0f, 1.0f);
+    const heed_weights *weights = packed(0, WIDE, NULL);
+    o.bias = bias;
+    for (size_t rows = 1; rows <= MOST; rows += rows < 3 ? 1 : 9) {
+        memset(y, 0xff, rows * WIDE * sizeof *y);
+        check_ok(heed_linear(context, rows, NULL, 0, weights, &o, y, WIDE), "linear of no inputs");
+        check_same(rows, WIDE, y, WIDE, bias, 0, "the bias");
+    }
+    release_all();
+    end();
+}
+
 static void test_last_worker(const struct heed_kernels *table)
 {
     enum { N = 512, DEPTH = 600 };
@@ -409,6 +428,7 @@ static void test_table(const struct heed_kernels *table)
 {
     heed_context *context = context_on(table, 1);
     test_residual_in_place(table, context);
+    test_no_inputs(table, context);
     test_last_worker(table);
     test_workspace_of_columns(table);
     test_split_workspace(table);

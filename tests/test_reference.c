@@ -655,6 +655,7 @@ static const struct attention_case attention_cases[] = {
     {1, 2, 2, 2, 9, 0, 3, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1.0f, 0, 0, 0.0f, 0, 0},
     {1, 1, 1, 2, 5, 7, 130, HEED_CAUSAL_NONE, HEED_MASK_NONE, 0, 1, 1.0f, 0, 0, 0.0f, 0, 0},
     {1, 2, 1, 30, 30, 16, 16, HEED_CAUSAL_BOTTOM_RIGHT, HEED_MASK_NONE, 0, 1, 2.0f, 6, 0, 0.0f, 0, 0},
+    {1, 2, 2, 30, 60, 8, 16, HEED_CAUSAL_TOP_LEFT, HEED_MASK_NONE, 0, 0, 2.0f, 6, 0, 0.0f, 0, 0},
     {2, 2, 2, 70, 700, 24, 20, HEED_CAUSAL_NONE, HEED_MASK_NONE, 1, 1, 2.0f, 301, 41, 0.0f, 0, 0},
     {1, 2, 2, 90, 40, 24, 20, HEED_CAUSAL_TOP_LEFT, HEED_MASK_NONE, 0, 1, 2.0f, 1, 0, 0.0f, 0, 0},
     {1, 1, 1, 7, 600, 8, 16, HEED_CAUSAL_NONE, HEED_MASK_ADDITIVE, 0, 1, 2.0f, 0, 1, 0.0f, 0, 0},

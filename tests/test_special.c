@@ -721,17 +721,32 @@ static void test_hidden_keys(const struct heed_kernels *table)
     end();
 }
 
+/* Spoils all of key j, or only its value d. */
+static void spoil_key_at(size_t j, size_t d)
+{
+    if (d < VALUES)
+        at.v[j * VALUES + d] = NAN;
+    else
+        spoil_key(j, 0);
+}
+
+/* A row that sees key j is NaN, or only its value d. */
+static void check_spoilt_row(size_t i, size_t j, size_t d)
+{
+    check_row(ROW_NAN, d < VALUES ? 1 : VALUES, at.out + i * VALUES + d % VALUES, "row that sees", "NaN key", j);
+}
+
 /* Row by row: key j is spoilt, rows before it must keep their bits and rows that see it become NaN. */
-static void check_diagonal(size_t queries, size_t keys, size_t j)
+static void check_diagonal(size_t queries, size_t keys, size_t j, size_t d)
 {
     prepare(queries, keys);
     at.args.causal = HEED_CAUSAL_BOTTOM_RIGHT;
     attend_and_keep();
-    spoil_key(j, 0);
+    spoil_key_at(j, d);
     attend();
     for (size_t i = 0; i < queries; i++) {
         if (j + queries <= i + keys)
-            check_row(ROW_NAN, VALUES, at.out + i * VALUES, "row that sees it", "NaN key", j);
+            check_spoilt_row(i, j, d);
         else
             check_same(1, VALUES, at.out + i * VALUES, VALUES, at.want + i * VALUES, VALUES, "row before a NaN key");
     }
@@ -741,9 +756,12 @@ static void test_diagonal(const struct heed_kernels *table)
 {
     seed(9);
     begin("%s attention's diagonal row by row, %zu dimensions", table->name, at.dim);
-    for (size_t c = 0; c < COUNT(key_counts); c += key_count_step())
+    for (size_t c = 0; c < COUNT(key_counts); c += key_count_step()) {
         for (size_t back = 1; back <= MOST_QUERIES && back <= key_counts[c]; back++)
-            check_diagonal(MOST_QUERIES, key_counts[c], key_counts[c] - back);
+            check_diagonal(MOST_QUERIES, key_counts[c], key_counts[c] - back, VALUES);
+        for (size_t d = 0; d < VALUES; d += (VALUES - 1) / 3)
+            check_diagonal(MOST_QUERIES, key_counts[c], key_counts[c] - 1, d);
+    }
     end();
 }
 
@@ -779,6 +797,21 @@ static void test_window(const struct heed_kernels *table)
     end();
 }
 
+/* What was kept, from no more keys than `seen` from `first` on: the others' pages cannot be read. */
+static void check_unmapped_keys(size_t first, size_t seen)
+{
+    size_t width = at.args.value_dim;
+    for (int at_end = 0; at_end < 2; at_end++) {
+        float *k = guarded(seen * at.dim, at_end), *v = guarded(seen * width, at_end);
+        memcpy(k, at.k + first * at.dim, seen * at.dim * sizeof *k);
+        memcpy(v, at.v + first * width, seen * width * sizeof *v);
+        at.args.k.data = (const float *)((uintptr_t)k - first * at.dim * sizeof *k);
+        at.args.v.data = (const float *)((uintptr_t)v - first * width * sizeof *v);
+        check_kept("unmapped keys");
+    }
+    release_all();
+}
+
 /* Keys, values and masks outside the window and the length lie on pages that cannot be read. */
 static void test_unmapped_keys(const struct heed_kernels *table)
 {
@@ -797,16 +830,12 @@ static void test_unmapped_keys(const struct heed_kernels *table)
             at.args.window_left = left;
             at.args.causal = left % 2 ? HEED_CAUSAL_BOTTOM_RIGHT : HEED_CAUSAL_NONE;
             attend_and_keep();
-            for (int at_end = 0; at_end < 2; at_end++) {
-                float *k = guarded(seen * at.dim, at_end), *v = guarded(seen * width, at_end);
-                memcpy(k, at.k + first * at.dim, seen * at.dim * sizeof *k);
-                memcpy(v, at.v + first * width, seen * width * sizeof *v);
-                at.args.k.data = (const float *)((uintptr_t)k - first * at.dim * sizeof *k);
-                at.args.v.data = (const float *)((uintptr_t)v - first * width * sizeof *v);
-                check_kept("unmapped keys");
-            }
-            release_all();
+            check_unmapped_keys(first, seen);
         }
+    prepare(SEVERAL_TILES, 2 * SEVERAL_TILES);
+    at.args.causal = HEED_CAUSAL_TOP_LEFT;
+    attend_and_keep();
+    check_unmapped_keys(0, SEVERAL_TILES);
     end();
 }
 
@@ -864,16 +893,12 @@ static void check_mask_of_one_row(size_t rows, int heads, size_t row, size_t key
     at.boolean[row * keys + j] = 0;
     at.args.mask = (heed_mask){at.boolean, HEED_MASK_BOOLEAN, 0, keys, keys};
     attend_and_keep();
-    if (d < VALUES)
-        at.v[j * VALUES + d] = NAN;
-    else
-        spoil_key(j, 0);
+    spoil_key_at(j, d);
     attend();
     check_same(1, VALUES, at.out + row * VALUES, VALUES, at.want + row * VALUES, VALUES, "row that masks the NaN key");
     for (size_t i = 0; i < rows; i++)
         if (i != row)
-            check_row(ROW_NAN, d < VALUES ? 1 : VALUES, at.out + i * VALUES + d % VALUES, "row that sees", "NaN key",
-                      j);
+            check_spoilt_row(i, j, d);
 }
 
 static void test_masks(const struct heed_kernels *table)
@@ -1183,12 +1208,33 @@ static void test_finite_masks(const struct heed_kernels *table)
     end();
 }
 
-/* The denominators are there without values as well. */
+static void leave_out_values(void)
+{
+    at.args.value_dim = 0;
+    at.args.v.data = NULL;
+    at.args.out.data = NULL;
+}
+
+static void check_mean_without_values(size_t keys)
+{
+    prepare(MOST_QUERIES, keys);
+    make_rows_heads();
+    at.args.map.data = NULL;
+    at.args.mean_map = (heed_heads_out){at.want_map, 0, 0, keys};
+    attend();
+    memset(at.map, 0xff, keys * sizeof *at.map);
+    at.args.mean_map.data = at.map;
+    leave_out_values();
+    attend();
+    check_same(1, keys, at.map, keys, at.want_map, keys, "mean of maps without values");
+}
+
+/* The denominators are there without values as well, and the mean of maps. */
 static void test_no_values(const struct heed_kernels *table)
 {
     float with_values[MOST_QUERIES], without[MOST_QUERIES];
     seed(95);
-    begin("%s attention's log-sum-exp without values, %zu dimensions", table->name, at.dim);
+    begin("%s attention's log-sum-exp and mean map without values, %zu dimensions", table->name, at.dim);
     for (size_t c = 1; c < COUNT(key_counts); c++) {
         prepare(MOST_QUERIES, key_counts[c]);
         at.args.map.data = NULL;
@@ -1196,11 +1242,10 @@ static void test_no_values(const struct heed_kernels *table)
         attend();
         memset(without, 0xff, sizeof without);
         at.args.log_sum_exp.data = without;
-        at.args.value_dim = 0;
-        at.args.v.data = NULL;
-        at.args.out.data = NULL;
+        leave_out_values();
         attend();
         check_same(1, MOST_QUERIES, without, MOST_QUERIES, with_values, MOST_QUERIES, "log-sum-exp without values");
+        check_mean_without_values(key_counts[c]);
     }
     end();
 }
