@@ -83,7 +83,7 @@ struct heed_panels {
     float *copy;               /* or NULL: room for k x min(n, 128) floats, n in whole panels, to pack b in place */
     const float *next;         /* a hint: what is wanted after the last column, laid out alike; or NULL */
     bool in_l2;                /* a hint: all of it is, and need not be prefetched far ahead */
-    size_t hw_prefetched_rows; /* a hint: what up to so many rows read the CPU's prefetchers bring; or it is asked for
+    size_t hw_prefetched_rows; /* a hint: what up to so many rows read the CPU's prefetchers bring; or it is prefetched
                                 * as it is read, if row_distance or prefetch_l1. HEED_HW_PREFETCHED_TALLEST at the most,
                                 * but with these */
     bool from_memory; /* a hint: what so few rows read lies in memory, and tiles that gain by it prefetch it into L2 */
@@ -107,8 +107,8 @@ struct heed_panels {
 #define HEED_NO_PREFETCH SIZE_MAX
 #define HEED_PREFETCH_FROM_MEMORY (SIZE_MAX - 1)
 
-/* What packing a transposed b prefetches: the rows below those that it turns, into L2; the runs to their right, into
- * L1, in an order that memory likes, by vectors as long as a line, and by others what is below; or nothing. */
+/* What packing a transposed b prefetches: the rows below those that it transposes, into L2; the runs to their right,
+ * into L1, in an order that memory likes, by vectors as long as a line, and by others what is below; or nothing. */
 enum heed_pack_prefetch { HEED_PACK_PREFETCH_BELOW, HEED_PACK_PREFETCH_RUNS, HEED_PACK_PREFETCH_NOTHING };
 
 /* Into how many tiles of even height m >= 1 rows are split: 7 rows of a 6-row table as 4 + 3, not 6 + 1,
@@ -210,7 +210,7 @@ struct heed_attention_task {
 };
 
 /* Rows of the highest row tile, which is one of several heads of keys and values, and those of a head whose keys are
- * left in place: beside turned_rows. */
+ * left in place: beside transposed_rows. */
 #define HEED_ATTENTION_ROWS 48
 #define HEED_IN_PLACE_ROWS 24
 
@@ -288,9 +288,11 @@ struct heed_rotary_task {
  *               panels for each 16 columns of c, gate and up, and m x n is the size of c
  * gemm_few      c = a' b', m x n: few rows by a transposed b, n x k; a is k x m. n >= 1, k >= VF_STEPS. reading: how
  *               rows of b are; ahead: how many floats from what is read of b is prefetched into L1, in the order of
- *               memory where rows have no gaps; 0: it is not, but in L2; or HEED_NO_PREFETCH or
- * HEED_PREFETCH_FROM_MEMORY gemm_tn       c = a' b, m x n, a is k x m pack          n columns of b (k x n, or n x k if
- * transposed) into packed panels, zero-padded; prefetch: a hint transpose     dst[j][i] = src[i][j], src is rows x cols
+ *               memory where rows have no gaps; 0: it is not, but in L2; or HEED_NO_PREFETCH, or
+ *               HEED_PREFETCH_FROM_MEMORY
+ * gemm_tn       c = a' b, m x n, a is k x m
+ * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded; prefetch: a hint
+ * transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       one heed_softmax_task
  * softmax_max   the largest of n scores of a row from column `from` on, which begins a block of HEED_REDUCTION_BLOCK
  * softmax_exps  their exponentials, to dst unless the logarithm is wanted, and the sum of each block
@@ -367,7 +369,7 @@ struct heed_kernels {
     size_t copied_rows;             /* from which a copy of a b in place pays, HEED_COPIED_ROWS at least */
     size_t few_cols;                /* columns of c that are multiplied across many rows of a, or 0 */
     size_t across_cols;             /* of these, as many as are by any number of them and of steps of k */
-    size_t turned_rows;             /* rows of a product that is still worth it, in several groups of columns */
+    size_t transposed_rows;         /* rows of a product that is still worth it, in several groups of columns */
     size_t tn_cols, tn_lanes;       /* columns of c up to which gemm_tn is worth it, or 0; floats of a vector */
     HEED_KERNELS(HEED_KERNEL_FIELD)
 };

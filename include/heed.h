@@ -6,8 +6,9 @@
  * Shapes     Matrices are row-major. Counts and strides (ld*, *_stride) are in elements; ld is the
  *            distance between the starts of two rows and is at least the number of columns.
  *            Any pointer to float need only be aligned to 4 bytes. A row gap (ld > columns) is
- *            neither read nor written. A single row's stride counts, too, but matrices of no row, or of
- *            no column, may have any. Answers in bytes are multiples of 64.
+ *            neither read nor written. A single row's ld is checked, too; that of no rows, or of rows
+ *            without columns, is not, nor a *_stride along which there is one item. Answers in bytes
+ *            are multiples of 64.
  * Empty      A zero size succeeds and writes only what that size leaves to write; a pointer that
  *            describes no element may be NULL.
  * Aliasing   Inputs may overlap each other. An output may be an input only where the comment says
@@ -276,8 +277,8 @@ typedef struct heed_linear_options {
  * Chains, and what NaN and infinity give up to the activation, as in heed_matmul; then as heed_activate and IEEE 754
  * have it. y overlaps no input but residual. It needs no workspace. in = 0 gives activation(bias).
  * Bound: b = g(in + 2) (|x||w| + |bias|) before the activation; after it 1.13 b, no activation being steeper, and the
- * activation's own. Of a pair, with A and B so bounded by a and b, |A| b + |B| a + a b and u |A B|. A residual adds u
- * |y|. */
+ * activation's own. Of a pair, with A and B so bounded by a and b, |A| b + |B| a + a b and u (|A| + a) (|B| + b). A
+ * residual adds u |y|. */
 HEED_API heed_status heed_linear(const heed_context *context, size_t m, const float *x, size_t ldx,
                                  const heed_weights *weights, const heed_linear_options *options, float *y, size_t ldy);
 
@@ -309,7 +310,7 @@ typedef struct heed_softmax_options {
     size_t struct_size;
     float scale;                  /* > 0 and finite, default 1. A temperature T is the scale 1 / T */
     heed_mask mask;               /* default: none */
-    size_t mask_rows, mask_heads; /* of the mask, which says where its element for a row is: heed_masked_softmax */
+    size_t mask_rows, mask_heads; /* rows and heads of the mask: see heed_masked_softmax */
 } heed_softmax_options;
 
 #define HEED_SOFTMAX_OPTIONS_INIT                                                                                      \
@@ -827,8 +828,8 @@ typedef struct heed_mha_args {
     const size_t *memory_offsets;
     const size_t *kv_lengths;
     heed_causal causal;
-    heed_mask mask; /* as in heed_attention_args */
-    heed_scale scale;
+    heed_mask mask;   /* as in heed_attention_args */
+    heed_scale scale; /* this and the next, too */
     float scale_value;
     const float *residual; /* [tokens][d_out], added last, or NULL */
     size_t ld_residual;

@@ -42,7 +42,7 @@ static const struct reading {
 
 /* A core of AMD's with so small an L2, as before Zen 4, brings rows of b faster by itself, by one row of a, or by a few
  * where those of b crowd: {1, 2, 3} x 4096 x 4096 1.6, 1.2, 1.3. */
-#define UNASKED_L2 (512 * 1024)
+#define UNPREFETCHED_L2 (512 * 1024)
 
 /* Of 2 to 4 rows, tiles of so few columns read too little of each row of b on their way down, and any of rows that
  * crowd L1 find lines driven out by others: they gain in the caches as well. */
@@ -93,7 +93,7 @@ static bool prefetches(const struct heed_context *context, size_t rows, double b
 {
     if (rows > FEW_ACROSS)
         return !brings_many_rows(context, rows, bytes, ld);
-    return context->l2 > UNASKED_L2 || (rows > 1 && ld % HEED_SAME_SET != 0);
+    return context->l2 > UNPREFETCHED_L2 || (rows > 1 && ld % HEED_SAME_SET != 0);
 }
 
 struct heed_across heed_find_across(const struct heed_context *context, size_t rows, size_t cols, size_t depth,

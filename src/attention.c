@@ -301,7 +301,7 @@ static void set_task(struct heed_attention_task *task, const struct attention_ru
         set_pages(task, a, at.b, kv.h);
     else
         set_panels(task, run, kv);
-    heed_foresee_keys(a, task);
+    heed_plan_key_prefetch(a, task);
     set_position(task, a, at.b, at.row);
     set_mask(task, &args->mask, at.b, at.h, at.row);
 }

@@ -112,6 +112,6 @@ heed_status heed_attention_describe(struct attention *a, const heed_context *con
                                     const heed_attention_args *args, const struct heed_sequences *coming, bool lasting);
 
 /* Says how the keys and values of a task, which is all there but for what its rows see of them, are best read. */
-void heed_foresee_keys(const struct attention *a, struct heed_attention_task *task);
+void heed_plan_key_prefetch(const struct attention *a, struct heed_attention_task *task);
 
 #endif

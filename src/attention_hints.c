@@ -124,7 +124,7 @@ static size_t most_key_cols(const struct attention *a, size_t rows, double bytes
 }
 
 /* Keys and values come from the same place, but keys of some blocks go together. */
-void heed_foresee_keys(const struct attention *a, struct heed_attention_task *task)
+void heed_plan_key_prefetch(const struct attention *a, struct heed_attention_task *task)
 {
     double bytes = heed_bytes_of_keys(a, task->keys);
     size_t width = a->context->kernels->tile_cols[HEED_HW_PREFETCHED_CACHED_ROWS - 1], rows = task->rows / task->heads;

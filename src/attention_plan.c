@@ -196,7 +196,8 @@ static size_t find_longest_keys(const struct attention *a)
 static size_t keys_to_leave(const struct attention *a, size_t rows)
 {
     const struct heed_kernels *kernels = a->context->kernels;
-    if (a->args.cache || a->args.head_dim < IN_PLACE_DIM || rows > HEED_IN_PLACE_ROWS || rows > kernels->turned_rows)
+    if (a->args.cache || a->args.head_dim < IN_PLACE_DIM || rows > HEED_IN_PLACE_ROWS ||
+        rows > kernels->transposed_rows)
         return SIZE_MAX;
     size_t keys = rows <= kernels->few_cols ? 0 : IN_PLACE_KEYS_PER_ROW * rows;
     return keys > IN_PLACE_KEYS ? keys : IN_PLACE_KEYS;

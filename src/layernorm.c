@@ -65,7 +65,7 @@ static heed_status check_norm(struct heed_operands *operands, const struct heed_
     return heed_operands_check(operands, NULL, 0);
 }
 
-/* The CPU prefetches rows of whole pages as they are, and so are rows that go one by one. */
+/* The CPU prefetches rows of whole pages as they are, and rows that go one by one. */
 static bool prefetches_far(const struct heed_norm_task *t)
 {
     return t->ldx == t->cols && t->ldy == t->cols && !t->residual && t->cols % PAGE_COLS != 0 && !t->in_order;

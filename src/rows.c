@@ -3,7 +3,7 @@
  */
 #include "rows.h"
 
-/* Elements of a block, at most: some ten microseconds of work. Kernels take rows in turns, and CPUs foresee what
+/* Elements of a block, at most: some ten microseconds of work. Kernels take rows in turns, and the CPU prefetches what
  * is read next, but for the first rows of a block. */
 #define BLOCK_ELEMENTS 131072
 

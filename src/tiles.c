@@ -129,7 +129,7 @@ void heed_cut(const struct heed_context *context, size_t m, size_t n, size_t k, 
 }
 
 /* An element of a takes so many times as long to transpose as one of b to pack. */
-#define TURNING_PER_PACKING 2.0
+#define TRANSPOSING_PER_PACKING 2.0
 
 /* Blocks of rows, and as many of columns as give each worker one: those for which the least is transposed and packed. 0
  * if none of them are worth a task. */
@@ -139,7 +139,7 @@ static size_t balanced_rows(size_t m, size_t n, size_t least_rows, size_t sliver
     double least = 0.0;
     for (size_t rows = 1; rows <= workers && rows <= m / least_rows; rows++) {
         size_t cols = workers / rows;
-        double effort = (double)rows * (double)n + TURNING_PER_PACKING * (double)cols * (double)m;
+        double effort = (double)rows * (double)n + TRANSPOSING_PER_PACKING * (double)cols * (double)m;
         if (workers % rows != 0 || heed_times(cols, sliver) > n || (best > 0 && effort >= least))
             continue;
         best = rows;
@@ -230,7 +230,7 @@ static void run_block(void *arg, size_t index, size_t worker)
     } while (p < product->k);
 }
 
-/* Steps of k of which L2 takes two slivers of the only tile that some rows are: what it does not take it is not
+/* Steps of k of which L2 takes two slivers of the only tile that some rows are: what it does not take is not
  * prefetched. Fewer rows read long runs without. */
 static size_t tile_depth(const struct heed_context *context, const struct heed_product *product)
 {

@@ -12,11 +12,11 @@
  * line of each row at a time. */
 #define UNCOPIED_COLUMNS (HEED_COPIED_ROWS - 1)
 #define MOST_COLUMNS 128
-#define MOST_TURNED 262144
+#define MOST_TRANSPOSED 262144
 #define MOST_COPIED 1048576
 
 /* Of few columns b and c are transposed where a else is: worth it if they are less by so many floats. */
-#define TURNING_FLOATS 200
+#define TRANSPOSING_FLOATS 200
 
 /* The least of k, and of the columns of few rows, that are worth it, and of the longer side what is worth a task. */
 #define LEAST_DEPTH 8
@@ -105,7 +105,7 @@ static bool are_few_rows(const struct matmul *mm)
     const struct heed_kernels *kernels = mm->kernels;
     if (!mm->transpose_b || mm->m < 2 || mm->n < LEAST_COLUMNS)
         return false;
-    bool several = mm->m <= kernels->turned_rows && mm->k >= GROUPS_DEPTH && mm->n / COLUMNS_PER_ROW >= mm->m;
+    bool several = mm->m <= kernels->transposed_rows && mm->k >= GROUPS_DEPTH && mm->n / COLUMNS_PER_ROW >= mm->m;
     return mm->m <= kernels->few_cols || (several && mm->packing != HEED_PACK_PREFETCH_NOTHING);
 }
 
@@ -118,10 +118,10 @@ static bool reads_several_panels(const struct matmul *mm)
 /* Whether few columns by a transposed a had better be transposed. */
 static bool are_few_columns(const struct matmul *mm)
 {
-    bool some = mm->n <= MOST_COLUMNS && mm->m / 2 >= mm->n && mm->n <= MOST_TURNED / mm->k;
+    bool some = mm->n <= MOST_COLUMNS && mm->m / 2 >= mm->n && mm->n <= MOST_TRANSPOSED / mm->k;
     bool near = reads_several_panels(mm) || mm->m <= MOST_COPIED / mm->k;
     return mm->transpose_a && (mm->n <= UNCOPIED_COLUMNS || (some && near)) &&
-           mm->m * mm->k > mm->n * (mm->k + mm->m) + TURNING_FLOATS;
+           mm->m * mm->k > mm->n * (mm->k + mm->m) + TRANSPOSING_FLOATS;
 }
 
 enum heed_product_form heed_find_form(const struct matmul *mm)

@@ -489,11 +489,11 @@ static void sweep_gemm_tn(void)
 
 static void check_pack(size_t n, size_t k, int transposed, size_t gap, int at_end)
 {
-    static unsigned asking;
+    static unsigned prefetch;
     size_t ldb = (transposed ? k : n) + gap, panels = (n + 15) / 16 * 16 * k;
     const float *b = arena_place(&t.b, transposed ? span(n, k, ldb) : span(k, n, ldb), at_end);
     float *got = prepare(panels, at_end);
-    t.table->pack(transposed, (enum heed_pack_prefetch)(asking++ % 3), n, k, b, ldb, got);
+    t.table->pack(transposed, (enum heed_pack_prefetch)(prefetch++ % 3), n, k, b, ldb, got);
     t.oracle->pack(transposed, HEED_PACK_PREFETCH_BELOW, n, k, b, ldb, t.want);
     compare(panels, got, transposed ? "pack transposed" : "pack", n, k, gap);
 }

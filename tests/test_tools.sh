@@ -1000,16 +1000,27 @@ test_names_of_standard_output() {
     } >>"$work/log"
     { echo old && cat "$work/text" && echo new; } >"$work/expected"
     expect "a name of standard output" same "$work/log" "$work/expected"
-    if ! test -e /dev/fd/2; then
-        skip "a name of another descriptor" "there is no /dev/fd"
-        return
-    fi
+}
+
+# Whatever they are called by.
+test_names_of_descriptors() {
+    { echo old && cat "$work/text" && echo new; } >"$work/expected"
+    for name in "$work/log" /dev/fd/3; do
+        echo old >"$work/log"
+        {
+            if test -e "$name"; then
+                run --format text --output "$name" "$work/lines"
+                echo new >&3
+                expect "a file that a descriptor is open on" same "$work/log" "$work/expected"
+            else
+                skip "a file that a descriptor is open on" "there is no $name"
+            fi
+        } 3>>"$work/log"
+    done
     echo old >"$work/log"
-    {
-        run --format text --output /dev/fd/3 "$work/lines"
-        echo new >&3
-    } 3>>"$work/log"
-    expect "a name of another descriptor" same "$work/log" "$work/expected"
+    "$embed" --model "$model" --format text --output "$work/log" "$work/lines" 2>>"$work/log"
+    { echo old && cat "$work/text"; } >"$work/expected"
+    expect "a file that standard error goes to" same "$work/log" "$work/expected"
 }
 
 test_closed_directory() {
@@ -1174,6 +1185,7 @@ test_help
 test_scripts
 test_output_errors
 test_names_of_standard_output
+test_names_of_descriptors
 test_closed_directory
 test_full_device
 test_closed_descriptors

@@ -120,34 +120,31 @@ static bool open_in_place(struct target *target, const char *path)
     return target->stream != NULL;
 }
 
-/* A regular file that standard output goes to as well, under its own name or one such as /dev/stdout: if it were
- * replaced, what else goes there would be lost. */
-static bool is_standard_output(const struct stat *file)
-{
-    struct stat out;
-    int flags = fcntl(STDOUT_FILENO, F_GETFL);
-    return S_ISREG(file->st_mode) && flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && fstat(STDOUT_FILENO, &out) == 0 &&
-           out.st_dev == file->st_dev && out.st_ino == file->st_ino;
-}
+/* Descriptors that a process may have been given, of which more are not looked for. */
+#define MOST_DESCRIPTORS 256
 
-/* The number of a descriptor that path names, as a shell's >(...) and 3>>log do; -1 for other paths. */
-static int named_descriptor(const char *path)
+/* The descriptor by which we were given a regular file to write to, under its own name or one such as /dev/stdout or
+ * /dev/fd/3: if it were replaced, what else goes there would be lost. -1 if there is none. */
+static int given_descriptor(const struct stat *file)
 {
-    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        const char *digits = path + strlen(folders[i]);
-        if (strncmp(path, folders[i], strlen(folders[i])) == 0 && *digits != '\0' && strlen(digits) < 9 &&
-            digits[strspn(digits, "0123456789")] == '\0')
-            return atoi(digits);
+    for (int given = STDOUT_FILENO; S_ISREG(file->st_mode) && given < MOST_DESCRIPTORS; given++) {
+        struct stat status;
+        int flags = fcntl(given, F_GETFL);
+        if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && fstat(given, &status) == 0 &&
+            status.st_dev == file->st_dev && status.st_ino == file->st_ino)
+            return given;
     }
     return -1;
 }
 
-/* What goes to a descriptor goes on from where it stands, as with >&3; the file would else be replaced. */
+/* Goes on from where the descriptor stands, as >&3 does. */
 static bool open_descriptor(struct target *target, int given)
 {
-    int descriptor = dup(given);
-    target->stream = descriptor >= 0 ? fdopen(descriptor, "wb") : NULL;
+    int descriptor = given == STDOUT_FILENO ? given : dup(given);
+    if (descriptor == STDOUT_FILENO)
+        target->stream = stdout;
+    else
+        target->stream = descriptor >= 0 ? fdopen(descriptor, "wb") : NULL;
     if (target->stream)
         return true;
     diag_print("%s: %s", target->name, strerror(errno));
@@ -179,14 +176,11 @@ bool target_open(struct target *target, const char *path)
         diag_print("%s: %s", path, strerror(error));
         return false;
     }
-    if (exists && is_standard_output(&status)) {
-        target->stream = stdout;
-        return true;
-    }
+    int given = exists ? given_descriptor(&status) : -1;
+    if (given >= 0)
+        return open_descriptor(target, given);
     if (exists && !S_ISREG(status.st_mode))
         return open_in_place(target, path);
-    if (exists && named_descriptor(path) >= 0)
-        return open_descriptor(target, named_descriptor(path));
     if (exists && access(path, W_OK) != 0) {
         diag_print("%s: %s", path, strerror(errno));
         return false;
