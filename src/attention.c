@@ -221,7 +221,7 @@ static void set_panels(struct heed_attention_task *task, const struct attention_
     else if (task->keys > 0)
         task->v = heed_panels_in_place(a->args.v.data + heed_head_start(&a->args.v, &a->keys, at.b, at.h),
                                        a->args.v.row_stride);
-    double bytes = (double)task->keys * (double)(dim + padded) * sizeof(float);
+    double bytes = heed_bytes_of(task->keys, dim + padded);
     bool own = a->loop == HEED_ATTENTION_LOOP_HEADS;
     task->k.in_l2 = task->v.in_l2 = own && bytes <= HEED_L2_SHARE * (double)a->context->l2;
 }

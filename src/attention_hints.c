@@ -109,7 +109,7 @@ static void prefetch_into_l1(const struct attention *a, struct heed_attention_ta
  * them: 512 to 2048 keys of 64 to 256 dimensions 1.01 to 1.03 on it. */
 static bool wants_tall_tiles(const struct attention *a, size_t keys)
 {
-    double bytes = (double)keys * (double)(a->args.head_dim + a->args.value_dim) * sizeof(float);
+    double bytes = heed_bytes_of(keys, a->args.head_dim + a->args.value_dim);
     return a->context->wide_core || bytes >= (double)a->context->l2;
 }
 

@@ -35,9 +35,12 @@ fi
 mkdir "$work/programs"
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$source/README.md" >"$work/programs/readme.c"
 sed -n 's/^    \(success: \)/\1/p' "$source/README.md" >"$work/programs/readme"
+: >"$work/programs/readme.libs"
 for example in "$source"/doc/examples/*.c; do
+    name=$(basename "$example" .c)
     cp "$example" "$work/programs"
-    sed -n '/&& \.\/a\.out$/{n;s/^ \* //p;q;}' "$example" >"$work/programs/$(basename "$example" .c)"
+    sed -n '/&& \.\/a\.out$/{n;s/^ \* //p;q;}' "$example" >"$work/programs/$name"
+    sed -n 's/^ \* cc .*) *\(.*\)&& \.\/a\.out$/\1/p' "$example" >"$work/programs/$name.libs"
 done
 
 # build KIND FLAGS...
@@ -51,8 +54,8 @@ build() {
             echo "installcheck: $name: there is no program, or it is not said what it prints" >&2
             exit 1
         fi
-        # shellcheck disable=SC2086 # lists of flags
-        ${CC:-cc} ${CFLAGS-} -o "$work/program" "$program" "$@" -lm
+        # shellcheck disable=SC2046,SC2086 # lists of flags; what a program itself needs is in its own command
+        ${CC:-cc} ${CFLAGS-} -o "$work/program" "$program" "$@" $(cat "$promised.libs")
         LD_LIBRARY_PATH=$libdir DYLD_LIBRARY_PATH=$libdir "$work/program" >"$work/out"
         if ! cmp -s "$promised" "$work/out"; then
             echo "installcheck: $name, $kind, prints: $(cat "$work/out")" >&2

@@ -137,14 +137,19 @@ static int given_descriptor(const struct stat *file)
     return -1;
 }
 
+static bool write_to_stdout(struct target *target)
+{
+    target->stream = stdout;
+    return true;
+}
+
 /* Goes on from where the descriptor stands, as >&3 does. */
 static bool open_descriptor(struct target *target, int given)
 {
-    int descriptor = given == STDOUT_FILENO ? given : dup(given);
-    if (descriptor == STDOUT_FILENO)
-        target->stream = stdout;
-    else
-        target->stream = descriptor >= 0 ? fdopen(descriptor, "wb") : NULL;
+    if (given == STDOUT_FILENO)
+        return write_to_stdout(target);
+    int descriptor = dup(given);
+    target->stream = descriptor >= 0 ? fdopen(descriptor, "wb") : NULL;
     if (target->stream)
         return true;
     diag_print("%s: %s", target->name, strerror(errno));
@@ -156,10 +161,8 @@ static bool open_descriptor(struct target *target, int given)
 bool target_open(struct target *target, const char *path)
 {
     *target = (struct target){.name = path ? path : "standard output"};
-    if (!path) {
-        target->stream = stdout;
-        return true;
-    }
+    if (!path)
+        return write_to_stdout(target);
     if (*path == '\0') {
         diag_print("the name of the output file is empty");
         return false;
