@@ -387,6 +387,22 @@ static void sweep_gemm_flat(void)
                                                    turn % 2 * 5, false});
 }
 
+/* Products of few steps that hold b in registers (outer.inc): more rows than go at once of more columns than a pass
+ * has, also where rows of c share sets; of as many steps as are held, and one more. */
+static void sweep_gemm_outer(void)
+{
+    static const size_t rows[] = {3, 5, 8, 9, 32, 41}, cols[] = {17, 48, 65, 79, 128, 150, 201, 256, 300};
+    static const unsigned kinds[] = {0, 48, 8};
+    unsigned turn = 0;
+    for (size_t n = 0; n < sizeof cols / sizeof *cols; n++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            for (size_t k = 1; k <= 9; k++, turn++)
+                for (size_t j = 0; j < sizeof kinds / sizeof *kinds; j++)
+                    if (!is_left_out(turn + j, 3))
+                        check_gemm(&(struct gemm_case){rows[i], cols[n], k, turn % 3, turn % 2 * 3, 0, 0, turn & 1,
+                                                       kinds[j], turn % 2 * 5, false});
+}
+
 /* A column by rows without gaps that are shorter than a vector of steps, from one end of their pages to the other. */
 static void sweep_gemm_short_column(void)
 {
@@ -1241,6 +1257,7 @@ static void test_table(const struct heed_kernels *table)
     end_sweep();
     begin("%s: gemm, few steps", table->name);
     sweep_gemm_flat();
+    sweep_gemm_outer();
     end_sweep();
     begin("%s: gemm, strips", table->name);
     sweep_gemm_strips();
