@@ -107,6 +107,17 @@ struct heed_panels {
 #define HEED_NO_PREFETCH SIZE_MAX
 #define HEED_PREFETCH_FROM_MEMORY (SIZE_MAX - 1)
 
+/* Columns by a transposed a that go across a vector of rows of c (kernels/tn_across.inc) even if most of a second one
+ * were computed twice. */
+#define HEED_FEW_ACROSS_BY_TN 4
+
+/* Whether so many columns do, of vectors of so many lanes. */
+static inline bool heed_goes_across_by_tn(size_t m, size_t n, size_t lanes, size_t most)
+{
+    bool few = n <= HEED_FEW_ACROSS_BY_TN || m == lanes || m >= 2 * lanes;
+    return n <= most && m >= lanes && few;
+}
+
 /* What packing a transposed b prefetches: the rows below those that it transposes, into L2; the runs to their right,
  * into L1, in an order that memory likes, by vectors as long as a line, and by others what is below; or nothing. */
 enum heed_pack_prefetch { HEED_PACK_PREFETCH_BELOW, HEED_PACK_PREFETCH_RUNS, HEED_PACK_PREFETCH_NOTHING };
@@ -371,6 +382,7 @@ struct heed_kernels {
     size_t across_cols;             /* of these, as many as are by any number of them and of steps of k */
     size_t transposed_rows;         /* rows of a product that is still worth it, in several groups of columns */
     size_t tn_cols, tn_lanes;       /* columns of c up to which gemm_tn is worth it, or 0; floats of a vector */
+    size_t tn_across;               /* columns that go across as many rows of c, or 0 */
     HEED_KERNELS(HEED_KERNEL_FIELD)
 };
 

@@ -63,10 +63,17 @@ static void transpose(struct matmul *mm)
     mm->transpose_b = !transpose_a;
 }
 
+/* Whether few columns go across rows of c (kernels/tn_across.inc). */
+static bool goes_across_by_tn(const struct matmul *mm)
+{
+    return heed_goes_across_by_tn(mm->m, mm->n, mm->kernels->tn_lanes, mm->kernels->tn_across);
+}
+
 /* A row that lies as a column is a row, and the other way round: one of a matrix that is transposed, or of one step. */
 static void straighten(struct matmul *mm)
 {
-    if (mm->transpose_a && (mm->k == 1 || (mm->m == 1 && mm->lda == 1))) {
+    bool stays = mm->n > 1 && goes_across_by_tn(mm);
+    if (mm->transpose_a && ((mm->k == 1 && !stays) || (mm->m == 1 && mm->lda == 1))) {
         mm->transpose_a = false;
         mm->lda = mm->k;
     }
@@ -174,7 +181,11 @@ bool heed_goes_by_tn(const struct matmul *mm)
 {
     const size_t lanes = mm->kernels->tn_lanes, last = mm->n & (lanes - 1);
     if (!mm->transpose_a || mm->n > mm->kernels->tn_cols || mm->epilogue.kind != HEED_EPILOGUE_STORE ||
-        mm->form == HEED_FEW_ROWS || !keeps_lines(mm->k, mm->lda) || suits_others(mm, lanes, last))
+        mm->form == HEED_FEW_ROWS || !keeps_lines(mm->k, mm->lda))
+        return false;
+    if (goes_across_by_tn(mm))
+        return true;
+    if (suits_others(mm, lanes, last))
         return false;
     return mm->form == HEED_AS_IT_IS || wastes_less(mm, wasted_columns(mm, lanes, last));
 }

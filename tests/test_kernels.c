@@ -488,6 +488,10 @@ static void sweep_gemm_tn(void)
         for (size_t n = 1; n <= 67; n++)
             for (size_t k = 1; k <= 25; k += step(3, 11), seed++)
                 check_gemm_tn(m, n, k, seed % 3, seed / 2 % 2, seed % 2);
+    for (size_t m = 20; m <= 300; m += step(7, 23)) /* across rows: every number of vectors of a pass, and several */
+        for (size_t n = 1; n <= 9; n++)
+            for (size_t k = 1; k <= 9; k += 4, seed++)
+                check_gemm_tn(m, n, k, seed % 3, seed / 2 % 2, seed % 2);
     for (size_t n = 1; n <= 20; n++, seed++) {
         static float turned[40 * 30];
         const float *a = arena_place(&t.a, 30 * 40, 1), *data = arena_place(&t.b, 30 * ((n + 15) / 16 * 16), 1);
