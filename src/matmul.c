@@ -9,14 +9,18 @@
 
 #include "rows.h"
 
-/* Rows of a product that needs no plan. */
+/* Rows of a product that needs no plan, and of one of so few columns that a plan would not have them packed either, if
+ * a is nearby. */
 #define SMALL_ROWS 256
+#define MOST_SMALL_ROWS HEED_SMALL_ELEMENTS
 
 /* With room to begin at a line. */
 #define ROOM_FLOATS (HEED_SMALL_FLOATS + HEED_PANEL)
 
-/* Floats of b for so few rows that no more than its last columns are copied: about L1. */
+/* Floats of b for so few rows that no more than its last columns are copied: about L1; and for one, which reads it
+ * once. */
 #define FEW_ROWS_FLOATS 8192
+#define ONE_ROW_FLOATS (2 * HEED_NEAR_FLOATS)
 
 /* Columns of a transposed b whose rows are made without a panel's padding (kernels/narrow.inc reads them), and of one
  * of fewer steps. */
@@ -283,6 +287,19 @@ static size_t most_scratch_parts(const struct heed_context *context, const struc
     return most;
 }
 
+/* Whether the plan of a product is that of every alpha and beta: nothing is transposed, and all of k taken at once. */
+static bool is_of_every_epilogue(const struct matmul *mm)
+{
+    bool whole = mm->cut.depth == mm->k && mm->across.ahead == 0;
+    return !mm->transpose_a && !mm->transpose_b && mm->epilogue.beta == 0.0f && whole;
+}
+
+/* Of a product that is planned: what its workspace has to have. Three more plans take as long as 16^3 multiply-adds. */
+static size_t workspace_parts(const struct heed_context *context, const struct matmul *mm)
+{
+    return is_of_every_epilogue(mm) ? scratch_parts(context, mm) : most_scratch_parts(context, mm);
+}
+
 /* As strides will say, each for itself, vectors may lie side by side or not, rows of a or b share sets of the caches
  * (as those of stride 0 do, by which a transposed a is copied into rows, and by 1 read where it lies), and rows of c
  * lines. */
@@ -471,17 +488,28 @@ static bool is_for_one(const struct heed_context *context, size_t m, size_t n, s
     return !context || !heed_is_shared(context, (double)(m * n * k));
 }
 
-_Static_assert(SMALL_ROWS <= HEED_SMALL_ELEMENTS && HEED_SMALL_FLOATS <= HEED_SMALL_ELEMENTS, "operands are small");
+_Static_assert(MOST_SMALL_ROWS <= HEED_SMALL_ELEMENTS && HEED_SMALL_FLOATS <= HEED_SMALL_ELEMENTS, "sides are small");
+
+/* Whether a product of such sides is small. */
+static inline bool has_small_sides(size_t m, size_t n, size_t k)
+{
+    if (m - 1 >= MOST_SMALL_ROWS || n - 1 >= HEED_SMALL_FLOATS || k - 1 >= HEED_SMALL_FLOATS)
+        return false;
+    size_t b_floats = heed_pad(n) * k;
+    bool few_rows = m < HEED_COPIED_ROWS && k <= HEED_SMALL_FLOATS / HEED_PANEL;
+    if (b_floats > (few_rows ? FEW_ROWS_FLOATS : HEED_SMALL_FLOATS))
+        return few_rows && m == 1 && b_floats <= ONE_ROW_FLOATS;
+    return m <= SMALL_ROWS || (n <= HEED_PANEL && m * k <= HEED_NEAR_FLOATS);
+}
 
 /* Whether the product is small and all its arguments are right. The others, right or wrong, take the way by the table
- * of operands, which takes as long as a product of 8 x 8 x 8. */
-static inline bool is_small(bool transposed_a, bool transposed_b, size_t m, size_t n, size_t k, const float *a,
-                            size_t lda, const float *b, size_t ldb, const float *c, size_t ldc)
+ * of operands, which takes as long as a product of 8 x 8 x 8. Inlined, as to hand on its arguments takes a tenth of one
+ * of 4 x 4 x 4. */
+__attribute__((always_inline)) static inline bool is_small(bool transposed_a, bool transposed_b, size_t m, size_t n,
+                                                           size_t k, const float *a, size_t lda, const float *b,
+                                                           size_t ldb, const float *c, size_t ldc)
 {
-    if (m - 1 >= SMALL_ROWS || n - 1 >= HEED_SMALL_FLOATS || k - 1 >= HEED_SMALL_FLOATS)
-        return false;
-    bool few_rows = m < HEED_COPIED_ROWS && k <= HEED_SMALL_FLOATS / HEED_PANEL;
-    if (heed_pad(n) * k > (few_rows ? FEW_ROWS_FLOATS : HEED_SMALL_FLOATS))
+    if (!has_small_sides(m, n, k))
         return false;
     size_t a_rows = transposed_a ? k : m, a_cols = transposed_a ? m : k;
     size_t b_rows = transposed_b ? n : k, b_cols = transposed_b ? k : n;
@@ -549,7 +577,7 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     heed_transpose_vectors(mm);
     if (!empty)
         plan(context, mm);
-    size_t parts = workspace ? most_scratch_parts(context, mm) : scratch_parts(context, mm);
+    size_t parts = workspace ? workspace_parts(context, mm) : scratch_parts(context, mm);
     size_t bytes = heed_scratch_total(parts);
     heed_require(&operands, bytes <= PTRDIFF_MAX, HEED_ERR_OVERFLOW);
     status = heed_operands_check(&operands, workspace, fits_room(parts) ? 0 : bytes);
