@@ -18,6 +18,9 @@
 /* Of few columns b and c are transposed where a else is: worth it if they are less by so many floats. */
 #define TRANSPOSING_FLOATS 200
 
+/* One of so many vectors is to be saved, too, where a transposed b lies for it. */
+#define LANES_SAVED 20
+
 /* The least of k, and of the columns of few rows, that are worth it, and of the longer side what is worth a task. */
 #define LEAST_DEPTH 8
 #define LEAST_COLUMNS 16
@@ -122,13 +125,25 @@ static bool reads_several_panels(const struct matmul *mm)
     return mm->kernels->tile_cols[mm->kernels->narrow_mr - 1] > HEED_PANEL;
 }
 
+/* Whether vectors along columns of c, which both operands lie for if both are transposed, have fewer empty lanes than
+ * those along its rows, and less is transposed by them: c in place of a and b. Shorter vectors leave few lanes empty.
+ */
+static bool lies_for_columns(const struct matmul *mm)
+{
+    size_t lanes = mm->kernels->tn_lanes, apart = mm->k * (mm->m + mm->n);
+    size_t along_rows = mm->m * (heed_ceil_div(mm->n, lanes) * lanes);
+    size_t along_columns = mm->n * (heed_ceil_div(mm->m, lanes) * lanes);
+    bool less = apart > mm->m * mm->n && along_columns < along_rows - along_rows / LANES_SAVED;
+    return mm->transpose_b && lanes == HEED_PANEL && less;
+}
+
 /* Whether few columns by a transposed a had better be transposed. */
 static bool are_few_columns(const struct matmul *mm)
 {
     bool some = mm->n <= MOST_COLUMNS && mm->m / 2 >= mm->n && mm->n <= MOST_TRANSPOSED / mm->k;
     bool near = reads_several_panels(mm) || mm->m <= MOST_COPIED / mm->k;
-    return mm->transpose_a && (mm->n <= UNCOPIED_COLUMNS || (some && near)) &&
-           mm->m * mm->k > mm->n * (mm->k + mm->m) + TRANSPOSING_FLOATS;
+    bool less = mm->m * mm->k > mm->n * (mm->k + mm->m) + TRANSPOSING_FLOATS;
+    return mm->transpose_a && (mm->n <= UNCOPIED_COLUMNS || (some && near)) && (less || lies_for_columns(mm));
 }
 
 enum heed_product_form heed_find_form(const struct matmul *mm)
