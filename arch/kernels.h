@@ -111,7 +111,7 @@ struct heed_panels {
  * were computed twice. */
 #define HEED_FEW_ACROSS_BY_TN 4
 
-/* Whether so many columns do, of vectors of so many lanes. */
+/* Whether n columns do, of `most` that a table has loops for, by vectors of so many lanes. */
 static inline bool heed_goes_across_by_tn(size_t m, size_t n, size_t lanes, size_t most)
 {
     bool few = n <= HEED_FEW_ACROSS_BY_TN || m == lanes || m >= 2 * lanes;
@@ -301,7 +301,7 @@ struct heed_rotary_task {
  *               rows of b are; ahead: how many floats from what is read of b is prefetched into L1, in the order of
  *               memory where rows have no gaps; 0: it is not, but in L2; or HEED_NO_PREFETCH, or
  *               HEED_PREFETCH_FROM_MEMORY
- * gemm_tn       c = a' b, m x n, a is k x m
+ * gemm_tn       c = a' b, m x n, n >= 1, a is k x m
  * pack          n columns of b (k x n, or n x k if transposed) into packed panels, zero-padded; prefetch: a hint
  * transpose     dst[j][i] = src[i][j], src is rows x cols
  * softmax       one heed_softmax_task
@@ -382,7 +382,7 @@ struct heed_kernels {
     size_t across_cols;             /* of these, as many as are by any number of them and of steps of k */
     size_t transposed_rows;         /* rows of a product that is still worth it, in several groups of columns */
     size_t tn_cols, tn_lanes;       /* columns of c up to which gemm_tn is worth it, or 0; floats of a vector */
-    size_t tn_across;               /* columns that go across as many rows of c, or 0 */
+    size_t tn_across;               /* the most columns that go across rows of c in gemm_tn, or 0 */
     HEED_KERNELS(HEED_KERNEL_FIELD)
 };
 

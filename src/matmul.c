@@ -488,7 +488,7 @@ static bool is_for_one(const struct heed_context *context, size_t m, size_t n, s
     return !context || !heed_is_shared(context, (double)(m * n * k));
 }
 
-_Static_assert(MOST_SMALL_ROWS <= HEED_SMALL_ELEMENTS && HEED_SMALL_FLOATS <= HEED_SMALL_ELEMENTS, "sides are small");
+_Static_assert(HEED_SMALL_FLOATS <= HEED_SMALL_ELEMENTS, "sides are small");
 
 /* Whether a product of such sides is small. */
 static inline bool has_small_sides(size_t m, size_t n, size_t k)
@@ -577,7 +577,7 @@ __attribute__((noinline)) static heed_status multiply_planned(const struct heed_
     heed_transpose_vectors(mm);
     if (!empty)
         plan(context, mm);
-    size_t parts = workspace ? workspace_parts(context, mm) : scratch_parts(context, mm);
+    size_t parts = empty ? 0 : workspace ? workspace_parts(context, mm) : scratch_parts(context, mm);
     size_t bytes = heed_scratch_total(parts);
     heed_require(&operands, bytes <= PTRDIFF_MAX, HEED_ERR_OVERFLOW);
     status = heed_operands_check(&operands, workspace, fits_room(parts) ? 0 : bytes);

@@ -2,7 +2,8 @@
  * Products by a transposed matrix that are computed as their transpose, c' = op(b)' op(a)': what was transposed is then
  * read as it lies, and neither transposed nor packed first. Few rows of a are columns that rows of b are multiplied by
  * across, which gives c as it lies, too (gemm_few in kernels/skinny.inc). Few columns of b are rows by an a in place:
- * worth it where b and c, which are transposed instead, are smaller than a. Where that is nearby they may as well read
+ * worth it where b and c, which are transposed instead, are smaller than a, or, by a transposed b, vectors fit columns
+ * of c better than rows. Where a is nearby they may as well read
  * it as it lies, and nothing is transposed (kernels/tn.inc).
  */
 #include "matmul.h"
@@ -18,8 +19,8 @@
 /* Of few columns b and c are transposed where a else is: worth it if they are less by so many floats. */
 #define TRANSPOSING_FLOATS 200
 
-/* One of so many vectors is to be saved, too, where a transposed b lies for it. */
-#define LANES_SAVED 20
+/* Or, where b is transposed as well, one of so many vectors is saved. */
+#define VECTORS_FOR_ONE_SAVED 20
 
 /* The least of k, and of the columns of few rows, that are worth it, and of the longer side what is worth a task. */
 #define LEAST_DEPTH 8
@@ -66,17 +67,10 @@ static void transpose(struct matmul *mm)
     mm->transpose_b = !transpose_a;
 }
 
-/* Whether few columns go across rows of c (kernels/tn_across.inc). */
-static bool goes_across_by_tn(const struct matmul *mm)
-{
-    return heed_goes_across_by_tn(mm->m, mm->n, mm->kernels->tn_lanes, mm->kernels->tn_across);
-}
-
 /* A row that lies as a column is a row, and the other way round: one of a matrix that is transposed, or of one step. */
 static void straighten(struct matmul *mm)
 {
-    bool stays = mm->n > 1 && goes_across_by_tn(mm);
-    if (mm->transpose_a && ((mm->k == 1 && !stays) || (mm->m == 1 && mm->lda == 1))) {
+    if (mm->transpose_a && (mm->k == 1 || (mm->m == 1 && mm->lda == 1))) {
         mm->transpose_a = false;
         mm->lda = mm->k;
     }
@@ -130,11 +124,10 @@ static bool reads_several_panels(const struct matmul *mm)
  */
 static bool lies_for_columns(const struct matmul *mm)
 {
-    size_t lanes = mm->kernels->tn_lanes, apart = mm->k * (mm->m + mm->n);
-    size_t along_rows = mm->m * (heed_ceil_div(mm->n, lanes) * lanes);
-    size_t along_columns = mm->n * (heed_ceil_div(mm->m, lanes) * lanes);
-    bool less = apart > mm->m * mm->n && along_columns < along_rows - along_rows / LANES_SAVED;
-    return mm->transpose_b && lanes == HEED_PANEL && less;
+    if (!mm->transpose_b || mm->kernels->tn_lanes != HEED_PANEL || mm->k * (mm->m + mm->n) <= mm->m * mm->n)
+        return false;
+    size_t along_rows = mm->m * heed_pad(mm->n), along_columns = mm->n * heed_pad(mm->m);
+    return along_columns < along_rows - along_rows / VECTORS_FOR_ONE_SAVED;
 }
 
 /* Whether few columns by a transposed a had better be transposed. */
@@ -198,7 +191,7 @@ bool heed_goes_by_tn(const struct matmul *mm)
     if (!mm->transpose_a || mm->n > mm->kernels->tn_cols || mm->epilogue.kind != HEED_EPILOGUE_STORE ||
         mm->form == HEED_FEW_ROWS || !keeps_lines(mm->k, mm->lda))
         return false;
-    if (goes_across_by_tn(mm))
+    if (heed_goes_across_by_tn(mm->m, mm->n, lanes, mm->kernels->tn_across))
         return true;
     if (suits_others(mm, lanes, last))
         return false;
