@@ -47,7 +47,8 @@ static inline size_t heed_whole_lines(size_t floats)
     return heed_scratch_part(floats, sizeof(float)) / sizeof(float);
 }
 
-/* Products whose scratch fits here need no workspace; of b of that size most need no plan either (is_small in matmul.c).
+/* Products whose scratch fits here need no workspace; of b of that size most need no plan either (is_small in
+ * matmul.c).
  */
 #define HEED_SMALL_FLOATS 4096
 
