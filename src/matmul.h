@@ -47,9 +47,7 @@ static inline size_t heed_whole_lines(size_t floats)
     return heed_scratch_part(floats, sizeof(float)) / sizeof(float);
 }
 
-/* Products whose scratch fits here need no workspace; of b of that size most need no plan either (is_small in
- * matmul.c).
- */
+/* Products whose scratch fits here need no workspace; most by a b of that size need no plan either. */
 #define HEED_SMALL_FLOATS 4096
 
 /* Floats of a small a that is transposed, beside b's panels or the edge of it; and whether all of that fits. */

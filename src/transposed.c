@@ -3,8 +3,8 @@
  * read as it lies, and neither transposed nor packed first. Few rows of a are columns that rows of b are multiplied by
  * across, which gives c as it lies, too (gemm_few in kernels/skinny.inc). Few columns of b are rows by an a in place:
  * worth it where b and c, which are transposed instead, are smaller than a, or, by a transposed b, vectors fit columns
- * of c better than rows. Where a is nearby they may as well read
- * it as it lies, and nothing is transposed (kernels/tn.inc).
+ * of c better than rows. Where a is nearby they may as well read it as it lies, and nothing is transposed
+ * (kernels/tn.inc, kernels/tn_across.inc).
  */
 #include "matmul.h"
 
