@@ -111,7 +111,7 @@ struct heed_panels {
  * were computed twice. */
 #define HEED_FEW_ACROSS_BY_TN 4
 
-/* Whether n columns do, of `most` that a table has loops for, by vectors of so many lanes. */
+/* Whether n columns go across m rows, by vectors of so many lanes, in a table that has loops for `most` columns. */
 static inline bool heed_goes_across_by_tn(size_t m, size_t n, size_t lanes, size_t most)
 {
     bool few = n <= HEED_FEW_ACROSS_BY_TN || m == lanes || m >= 2 * lanes;

@@ -403,6 +403,22 @@ static void sweep_gemm_outer(void)
                                                        kinds[j], turn % 2 * 5, false});
 }
 
+/* The last columns of a b nearby as half vectors, in place and packed, alone and as part of a longer k. */
+static void sweep_gemm_halved(void)
+{
+    static const size_t rows[] = {4, 5, 8, 9, 15, 19, 31}, cols[] = {17, 20, 24, 33, 40, 49, 56, 72, 120},
+                        depths[] = {9, 27, 80, 129};
+    static const unsigned kinds[] = {48, 16};
+    unsigned turn = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t n = 0; n < sizeof cols / sizeof *cols; n++)
+            for (size_t d = 0; d < sizeof depths / sizeof *depths; d++, turn++)
+                for (size_t j = 0; j < sizeof kinds / sizeof *kinds; j++)
+                    if (!is_left_out(turn + j, 2))
+                        check_gemm(&(struct gemm_case){rows[i], cols[n], depths[d], turn % 3, turn % 2 * 3, 0, 0,
+                                                       turn / 2 & 1, kinds[j], j > 0 ? turn % 2 * 5 : 0, false});
+}
+
 /* A column by rows without gaps that are shorter than a vector of steps, from one end of their pages to the other. */
 static void sweep_gemm_short_column(void)
 {
@@ -1262,6 +1278,7 @@ static void test_table(const struct heed_kernels *table)
     begin("%s: gemm, few steps", table->name);
     sweep_gemm_flat();
     sweep_gemm_outer();
+    sweep_gemm_halved();
     end_sweep();
     begin("%s: gemm, strips", table->name);
     sweep_gemm_strips();
