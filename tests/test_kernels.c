@@ -1278,7 +1278,6 @@ static void test_table(const struct heed_kernels *table)
     begin("%s: gemm, few steps", table->name);
     sweep_gemm_flat();
     sweep_gemm_outer();
-    sweep_gemm_halved();
     end_sweep();
     begin("%s: gemm, strips", table->name);
     sweep_gemm_strips();
@@ -1289,6 +1288,7 @@ static void test_table(const struct heed_kernels *table)
     end_sweep();
     begin("%s: gemm, narrow", table->name);
     sweep_gemm_narrow();
+    sweep_gemm_halved();
     end_sweep();
     begin("%s: gemm, looking ahead", table->name);
     sweep_gemm_ahead();
