@@ -94,6 +94,7 @@ struct heed_panels {
     bool prefetch_l1; /* a hint: what so few rows read is prefetched into L1, wherever it comes from; if from_memory, in
                        * the order of memory. By more rows of a packed one: what is wanted next is */
     bool uncopied;    /* a hint, in place: all rows go by b as it lies, whatever room for a copy there is */
+    bool far_c;       /* a hint: c, or what it is a part of, is so large that lines of it are waited for */
     enum heed_reading reading; /* a hint */
     size_t distance; /* a hint, in place, with prefetch_l1: so many floats from what is read to what is prefetched; 0:
                       * some rows. Of rows that few columns go across: as of gemm_few */
@@ -116,6 +117,33 @@ static inline bool heed_goes_across_by_tn(size_t m, size_t n, size_t lanes, size
 {
     bool few = n <= HEED_FEW_ACROSS_BY_TN || m == lanes || m >= 2 * lanes;
     return n <= most && m >= lanes && few;
+}
+
+/* Rows from which on steps of k go in parts (kernels/outer.inc), and the most of these; where the last panel is half a
+ * one or less, of which tiles waste most, of a few of its columns less, as they go across rows; and by a far c. */
+#define HEED_PARTED_ROWS 64
+#define HEED_PARTED_STEPS 16
+#define HEED_PARTED_HALF_ROWS 24
+#define HEED_PARTED_HALF_STEPS 24
+#define HEED_PARTED_FEW_COLS 3
+#define HEED_PARTED_FEW_STEPS 12
+#define HEED_PARTED_FAR_STEPS 10
+
+/* Floats of a c that is far then, past what the last cache keeps of it beside all else. */
+#define HEED_FAR_FLOATS ((size_t)1 << 21)
+
+/* Whether k steps go in parts of up to `held`, of which some columns of b are in registers. Not where rows of c share
+ * sets of L1, which is to keep them from part to part. */
+static inline bool heed_goes_by_parts(size_t m, size_t n, size_t k, size_t ldc, size_t held, bool far_c)
+{
+    size_t rest = n % HEED_PANEL, rows = HEED_PARTED_ROWS, steps = HEED_PARTED_STEPS;
+    if (k <= held || k > HEED_PARTED_HALF_STEPS || n <= HEED_PANEL / 2 || ldc % HEED_SHARED_SETS == 0)
+        return false;
+    if (n > HEED_PANEL && rest > 0 && rest <= HEED_PANEL / 2) {
+        rows = HEED_PARTED_HALF_ROWS;
+        steps = rest <= HEED_PARTED_FEW_COLS ? HEED_PARTED_FEW_STEPS : HEED_PARTED_HALF_STEPS;
+    }
+    return m >= rows && k <= (far_c ? HEED_PARTED_FAR_STEPS : steps);
 }
 
 /* What packing a transposed b prefetches: the rows below those that it transposes, into L2; the runs to their right,
@@ -383,6 +411,7 @@ struct heed_kernels {
     size_t transposed_rows;         /* rows of a product that is still worth it, in several groups of columns */
     size_t tn_cols, tn_lanes;       /* columns of c up to which gemm_tn is worth it, or 0; floats of a vector */
     size_t tn_across;               /* the most columns that go across rows of c in gemm_tn, or 0 */
+    size_t parted_steps;            /* of k that a part has at most (heed_goes_by_parts), or 0 */
     HEED_KERNELS(HEED_KERNEL_FIELD)
 };
 

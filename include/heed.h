@@ -198,7 +198,7 @@ HEED_API heed_status heed_matmul(const heed_context *context, heed_transpose tra
 
 /* Bytes of workspace for these sizes and this context, whatever the strides, alpha and beta; 0 for small products,
  * which use up to 16 KB of stack and ignore the workspace. What it holds is bounded in design.md, "Workspace": for each
- * worker some packed columns of b, up to L2, and where a is transposed up to 768 of its rows. */
+ * worker some packed columns of b, up to L2 or a megabyte, and where a is transposed up to 768 of its rows. */
 HEED_API heed_status heed_matmul_workspace(const heed_context *context, heed_transpose transpose_a,
                                            heed_transpose transpose_b, size_t m, size_t n, size_t k, size_t *bytes);
 

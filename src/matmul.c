@@ -56,8 +56,9 @@ static const struct packing {
 /* Times a transposed a that few columns read where it lies fits the second cache. */
 #define TN_PER_L2 2
 
-/* Of a, compared with the second cache, when blocks of b are as large as that. */
+/* Of a, compared with the second cache, when blocks of b are as large as that, or as a megabyte where it is smaller. */
 #define A_BYTES_PER_L2 3.0
+#define LEAST_FAR_BLOCK ((size_t)1 << 20)
 
 /* Rows of b so many floats apart share few sets of the second cache: read once, and copied for the other tiles. Zen 5,
  * which computes twice as fast, waits for what rows that share a set of L1 drive out: 1.1 to 1.5 times as fast by a
@@ -69,15 +70,22 @@ static const struct packing {
 #define LEAST_PACKED_ROWS 48
 #define MANY_ROWS (4 * LEAST_PACKED_ROWS)
 
+/* Columns of b, or rows of a, of one depth that so many bytes hold. */
+static size_t vectors_of(const struct matmul *mm, size_t bytes)
+{
+    return bytes / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1);
+}
+
 /* Columns of b for a packed block: half of L2. Where a is larger than that by far, so that all of it comes from beyond
  * with every block, fewer and larger blocks are better: b is prefetched into L1 early enough for the last cache as
  * well. */
-static size_t most_packed(const struct heed_context *context, const struct matmul *mm, size_t l2_vectors)
+static size_t most_packed(const struct heed_context *context, const struct matmul *mm)
 {
     double a_bytes = heed_bytes_of(mm->cut.rows, mm->cut.depth);
     bool far = heed_hw_prefetches(context) && a_bytes > A_BYTES_PER_L2 * (double)context->l2;
-    size_t step = far ? mm->cut.sliver : HEED_PANEL, most = (far ? l2_vectors : l2_vectors / 2) / step * step;
-    return most < mm->cut.sliver ? mm->cut.sliver : most;
+    size_t far_bytes = context->l2 > LEAST_FAR_BLOCK ? context->l2 : LEAST_FAR_BLOCK;
+    size_t vectors = vectors_of(mm, far ? far_bytes : context->l2 / 2), step = far ? mm->cut.sliver : HEED_PANEL;
+    return vectors < step ? mm->cut.sliver : vectors / step * step;
 }
 
 /* Where the stride is not known, no stride is better than the worst. */
@@ -109,9 +117,24 @@ static size_t least_rows(const struct matmul *mm)
     return mm->packs || mm->m >= MANY_ROWS ? LEAST_PACKED_ROWS : HEED_LEAST_ROWS;
 }
 
+static bool has_far_c(const struct matmul *mm)
+{
+    return heed_times(mm->m, mm->n) > HEED_FAR_FLOATS;
+}
+
+/* Whether the kernel passes by few rows of c at a time itself. */
+static bool goes_by_parts(const struct matmul *mm)
+{
+    size_t held = mm->kernels->parted_steps;
+    return held > 0 && mm->epilogue.kind == HEED_EPILOGUE_STORE &&
+           heed_goes_by_parts(mm->m, mm->n, mm->k, mm->ldc, held, has_far_c(mm));
+}
+
 static size_t far_rows(const struct heed_context *context, const struct matmul *mm)
 {
-    return mm->packs && mm->m >= MANY_ROWS ? heed_far_rows(context, mm->m, mm->n, mm->k, mm->c, mm->ldc) : mm->m;
+    if (!mm->packs || mm->m < MANY_ROWS || goes_by_parts(mm))
+        return mm->m;
+    return heed_far_rows(context, mm->m, mm->n, mm->k, mm->c, mm->ldc);
 }
 
 /* Whether b is a panel by so few rows that it is read about once. */
@@ -163,11 +186,10 @@ static void plan_reading(const struct heed_context *context, bool splits, struct
 /* Columns of b that are packed at once, and rows of a that pass by them, which have a quarter of L2, in whole tiles. */
 static void plan_blocks(const struct heed_context *context, size_t most_rows, struct matmul *mm)
 {
-    size_t mr = context->kernels->mr, l2_vectors = context->l2 / sizeof(float) / (mm->cut.depth ? mm->cut.depth : 1);
-    size_t rows = l2_vectors / 4 / mr * mr;
+    size_t mr = context->kernels->mr, rows = vectors_of(mm, context->l2 / 4) / mr * mr;
     rows = rows < LEAST_PACKED_ROWS * 2 ? LEAST_PACKED_ROWS * 2 / mr * mr : rows;
     mm->block_rows = rows < most_rows ? rows : most_rows;
-    mm->block = heed_pad(heed_even_part(mm->cut.cols, most_packed(context, mm, l2_vectors)));
+    mm->block = heed_pad(heed_even_part(mm->cut.cols, most_packed(context, mm)));
 }
 
 /* Columns of b that a worker has room for. */
@@ -399,6 +421,7 @@ static struct heed_panels pack_columns(const struct matmul *mm, size_t cols, siz
         mm->kernels->pack(mm->transpose_b, mm->packing, cols, depth, b, mm->ldb, room);
     }
     panels.in_l2 = true;
+    panels.far_c = has_far_c(mm);
     panels.distance = mm->distance == HEED_NO_PREFETCH ? HEED_NO_PREFETCH : 0;
     panels.reading = mm->reading == HEED_READ_LINES ? HEED_READ_PLAINLY : mm->reading; /* as lines were not measured */
     return panels;
@@ -423,6 +446,7 @@ static void multiply_in_place(const struct part *part)
     panels.copy = part->packed;
     panels.in_l2 = heed_is_near(part->depth, mm->ldb);
     panels.uncopied = mm->uncopied;
+    panels.far_c = has_far_c(mm);
     panels.reading = mm->reading;
     panels.distance = mm->distance;
     if (mm->across.ahead > 0)

@@ -134,6 +134,7 @@ static void check_gemm(const struct gemm_case *g)
     b.prefetch_l1 = g->kind % 11 > 7;
     b.hw_prefetched_rows = b.prefetch_l1 ? HEED_L1_PREFETCHED_ROWS : b.hw_prefetched_rows;
     b.uncopied = g->kind % 7 == 6;
+    b.far_c = g->kind / 8 % 2;
     b.reading = (enum heed_reading)((g->kind + g->kind / EPILOGUES) % 4);
     b.distance = !b.prefetch_l1 && g->m % 2 ? HEED_PREFETCH_FROM_MEMORY : 0;
     size_t n = span(g->m, g->n, ldc);
@@ -401,6 +402,20 @@ static void sweep_gemm_outer(void)
                     if (!is_left_out(turn + j, 3))
                         check_gemm(&(struct gemm_case){rows[i], cols[n], k, turn % 3, turn % 2 * 3, 0, 0, turn & 1,
                                                        kinds[j], turn % 2 * 5, false});
+}
+
+/* Products that go by parts of k, near and far, by packed panels and in place: as few rows as do, more than go at once,
+ * and all numbers of columns past a panel. */
+static void sweep_gemm_parted(void)
+{
+    static const size_t rows[] = {23, 24, 64, 129, 150}, cols[] = {96, 101, 200, 256};
+    static const unsigned kinds[] = {0, 48, 8, 24};
+    unsigned turn = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t n = 9; n < 53 + sizeof cols / sizeof *cols; n++)
+            for (size_t k = 7; k <= HEED_PARTED_HALF_STEPS + 1; k += 1 + turn % 3, turn++)
+                check_gemm(&(struct gemm_case){rows[i], n < 53 ? n : cols[n - 53], k, turn % 3, turn % 4, 0, 0,
+                                               turn & 1, kinds[turn / 2 % 4], turn % 2 * 5, false});
 }
 
 /* The last columns of a b nearby as half vectors, in place and packed, alone and as part of a longer k. */
@@ -1278,6 +1293,7 @@ static void test_table(const struct heed_kernels *table)
     begin("%s: gemm, few steps", table->name);
     sweep_gemm_flat();
     sweep_gemm_outer();
+    sweep_gemm_parted();
     end_sweep();
     begin("%s: gemm, strips", table->name);
     sweep_gemm_strips();

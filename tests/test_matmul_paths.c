@@ -400,12 +400,14 @@ static void check_crowded(const struct heed_context *context, size_t m, size_t n
     check_same(m, n, c, n + 3, want, n, "rows of b four pages apart");
 }
 
-/* Results far larger than the second cache, of so many KiB, a few rows at a time where these share lines. In the last
- * one workers that share rows need more scratch than those that share columns. */
+/* Results far larger than the second cache, of so many KiB, a few rows at a time where these share lines, one of them
+ * larger than HEED_FAR_FLOATS. In the last one workers that share rows need more scratch than those that share columns.
+ */
 static void test_far(const struct heed_kernels *table)
 {
-    static const size_t sizes[][4] = {{200, 300, 16, 32}, {193, 400, 9, 32},    {500, 257, 5, 32},   {260, 1100, 7, 32},
-                                      {600, 530, 3, 32},  {400, 288, 100, 128}, {238, 913, 160, 256}};
+    static const size_t sizes[][4] = {{200, 300, 16, 32},   {193, 400, 9, 32},   {500, 257, 5, 32},
+                                      {260, 1100, 7, 32},   {600, 530, 3, 32},   {2100, 999, 8, 512},
+                                      {400, 288, 100, 128}, {238, 913, 160, 256}};
     begin("%s results larger than the second cache", table->name);
     for (size_t kind = 0; kind < 4; kind++) {
         heed_context *context = context_on(table, kind & 1 ? 3 : 1);
