@@ -129,19 +129,37 @@ static inline bool heed_goes_across_by_tn(size_t m, size_t n, size_t lanes, size
 #define HEED_PARTED_FEW_STEPS 12
 #define HEED_PARTED_FAR_STEPS 10
 
-/* Floats of a c that is far then, past what the last cache keeps of it beside all else. */
-#define HEED_FAR_FLOATS ((size_t)1 << 21)
+/* Columns up to which L1 keeps rows of c whose vectors cross lines. */
+#define HEED_PARTED_CROSSING_COLS 64
 
-/* Whether k steps go in parts of up to `held`, of which some columns of b are in registers. Not where rows of c share
- * sets of L1, which is to keep them from part to part. */
+/* Floats of a c that is far then, past what the last cache keeps of it beside all else. */
+#define HEED_UNCACHED_FLOATS ((size_t)1 << 21)
+
+/* Floats of a page, and of a panel of c that is loaded while those of so many rows before are still being stored. */
+#define HEED_PAGE_FLOATS 1024
+#define HEED_ALIASED_ROWS 4
+
+/* Whether a panel of one of these rows overlaps that of another in the bits of addresses below a page, by which CPUs
+ * tell whether a load waits for a store. Those that share sets of L1 do. */
+static inline bool heed_rows_alias(size_t ld)
+{
+    for (size_t rows = 1; rows <= HEED_ALIASED_ROWS; rows++)
+        if ((rows * ld + HEED_PANEL - 1) % HEED_PAGE_FLOATS < 2 * HEED_PANEL - 1)
+            return true;
+    return false;
+}
+
+/* Whether k steps go in parts of up to `held`, of which some columns of b are in registers. Not where a part would wait
+ * for sums of the last one that are not its own. */
 static inline bool heed_goes_by_parts(size_t m, size_t n, size_t k, size_t ldc, size_t held, bool far_c)
 {
     size_t rest = n % HEED_PANEL, rows = HEED_PARTED_ROWS, steps = HEED_PARTED_STEPS;
-    if (k <= held || k > HEED_PARTED_HALF_STEPS || n <= HEED_PANEL / 2 || ldc % HEED_SHARED_SETS == 0)
+    if (k <= held || k > HEED_PARTED_HALF_STEPS || n <= HEED_PANEL / 2 || heed_rows_alias(ldc))
         return false;
     if (n > HEED_PANEL && rest > 0 && rest <= HEED_PANEL / 2) {
         rows = HEED_PARTED_HALF_ROWS;
-        steps = rest <= HEED_PARTED_FEW_COLS ? HEED_PARTED_FEW_STEPS : HEED_PARTED_HALF_STEPS;
+        bool crossing = n > HEED_PARTED_CROSSING_COLS && ldc % (HEED_PANEL / 2) != 0;
+        steps = rest <= HEED_PARTED_FEW_COLS ? HEED_PARTED_FEW_STEPS : crossing ? steps : HEED_PARTED_HALF_STEPS;
     }
     return m >= rows && k <= (far_c ? HEED_PARTED_FAR_STEPS : steps);
 }

@@ -85,7 +85,8 @@ static size_t most_packed(const struct heed_context *context, const struct matmu
     bool far = heed_hw_prefetches(context) && a_bytes > A_BYTES_PER_L2 * (double)context->l2;
     size_t far_bytes = context->l2 > LEAST_FAR_BLOCK ? context->l2 : LEAST_FAR_BLOCK;
     size_t vectors = vectors_of(mm, far ? far_bytes : context->l2 / 2), step = far ? mm->cut.sliver : HEED_PANEL;
-    return vectors < step ? mm->cut.sliver : vectors / step * step;
+    size_t most = vectors / step * step;
+    return most < mm->cut.sliver ? mm->cut.sliver : most;
 }
 
 /* Where the stride is not known, no stride is better than the worst. */
@@ -119,7 +120,7 @@ static size_t least_rows(const struct matmul *mm)
 
 static bool has_far_c(const struct matmul *mm)
 {
-    return heed_times(mm->m, mm->n) > HEED_FAR_FLOATS;
+    return heed_times(mm->m, mm->n) > HEED_UNCACHED_FLOATS;
 }
 
 /* Whether the kernel passes by few rows of c at a time itself. */
@@ -132,9 +133,7 @@ static bool goes_by_parts(const struct matmul *mm)
 
 static size_t far_rows(const struct heed_context *context, const struct matmul *mm)
 {
-    if (!mm->packs || mm->m < MANY_ROWS || goes_by_parts(mm))
-        return mm->m;
-    return heed_far_rows(context, mm->m, mm->n, mm->k, mm->c, mm->ldc);
+    return mm->packs && mm->m >= MANY_ROWS ? heed_far_rows(context, mm->m, mm->n, mm->k, mm->c, mm->ldc) : mm->m;
 }
 
 /* Whether b is a panel by so few rows that it is read about once. */
@@ -236,7 +235,7 @@ static void plan_tn(const struct heed_context *context, struct matmul *mm)
     mm->packed_floats = mm->worker_floats = mm->packs ? heed_whole_lines(mm->block * mm->k) : 0;
 }
 
-/* Depends on sizes, strides, the context, beta and where rows of c begin only. */
+/* Depends on sizes, strides, the context, alpha, beta and where rows of c begin only. */
 static void plan(const struct heed_context *context, struct matmul *mm)
 {
     mm->packing = heed_pack_prefetch(context, mm->n, mm->k);
@@ -266,11 +265,11 @@ static void plan(const struct heed_context *context, struct matmul *mm)
         mm->cut.sliver = heed_sliver(mm->kernels, mm->cut.rows, false);
     else
         plan_reading(context, splits, mm);
-    size_t most_rows = far_rows(context, mm);
-    mm->cut.by_rows = most_rows < mm->m;
+    size_t few_rows = far_rows(context, mm);
+    mm->cut.by_rows = few_rows < mm->m;
     (mm->transpose_a ? heed_cut_balanced : heed_cut)(context, mm->m, mm->n, mm->k, least_rows(mm), &mm->cut);
     mm->uncopied = is_uncopied(context, mm);
-    plan_blocks(context, most_rows, mm);
+    plan_blocks(context, goes_by_parts(mm) ? mm->m : few_rows, mm);
     mm->packed_floats = heed_whole_lines(heed_times(packed_cols(mm), mm->cut.depth));
     mm->worker_floats =
         heed_whole_lines(heed_plus(mm->packed_floats, mm->transpose_a ? heed_times(mm->cut.rows, mm->cut.depth) : 0));
