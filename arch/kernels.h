@@ -154,14 +154,14 @@ static inline bool heed_rows_alias(size_t ld)
 static inline bool heed_goes_by_parts(size_t m, size_t n, size_t k, size_t ldc, size_t held, bool far_c)
 {
     size_t rest = n % HEED_PANEL, rows = HEED_PARTED_ROWS, steps = HEED_PARTED_STEPS;
-    if (k <= held || k > HEED_PARTED_HALF_STEPS || n <= HEED_PANEL / 2 || heed_rows_alias(ldc))
+    if (k <= held || k > HEED_PARTED_HALF_STEPS || n <= HEED_PANEL / 2 || m < HEED_PARTED_HALF_ROWS)
         return false;
     if (n > HEED_PANEL && rest > 0 && rest <= HEED_PANEL / 2) {
         rows = HEED_PARTED_HALF_ROWS;
         bool crossing = n > HEED_PARTED_CROSSING_COLS && ldc % (HEED_PANEL / 2) != 0;
         steps = rest <= HEED_PARTED_FEW_COLS ? HEED_PARTED_FEW_STEPS : crossing ? steps : HEED_PARTED_HALF_STEPS;
     }
-    return m >= rows && k <= (far_c ? HEED_PARTED_FAR_STEPS : steps);
+    return m >= rows && k <= (far_c ? HEED_PARTED_FAR_STEPS : steps) && !heed_rows_alias(ldc);
 }
 
 /* What packing a transposed b prefetches: the rows below those that it transposes, into L2; the runs to their right,

@@ -118,17 +118,12 @@ static size_t least_rows(const struct matmul *mm)
     return mm->packs || mm->m >= MANY_ROWS ? LEAST_PACKED_ROWS : HEED_LEAST_ROWS;
 }
 
-static bool has_far_c(const struct matmul *mm)
-{
-    return heed_times(mm->m, mm->n) > HEED_UNCACHED_FLOATS;
-}
-
 /* Whether the kernel passes by few rows of c at a time itself. */
 static bool goes_by_parts(const struct matmul *mm)
 {
     size_t held = mm->kernels->parted_steps;
     return held > 0 && mm->epilogue.kind == HEED_EPILOGUE_STORE &&
-           heed_goes_by_parts(mm->m, mm->n, mm->k, mm->ldc, held, has_far_c(mm));
+           heed_goes_by_parts(mm->m, mm->n, mm->k, mm->ldc, held, mm->far_c);
 }
 
 static size_t far_rows(const struct heed_context *context, const struct matmul *mm)
@@ -241,6 +236,7 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     mm->packing = heed_pack_prefetch(context, mm->n, mm->k);
     mm->across = heed_not_across;
     mm->strips = false;
+    mm->far_c = heed_times(mm->m, mm->n) > HEED_UNCACHED_FLOATS;
     mm->form = heed_find_form(mm);
     mm->by_tn = reads_by_tn(context, mm);
     bool b_from_memory = mm->packing == HEED_PACK_PREFETCH_RUNS;
@@ -420,7 +416,6 @@ static struct heed_panels pack_columns(const struct matmul *mm, size_t cols, siz
         mm->kernels->pack(mm->transpose_b, mm->packing, cols, depth, b, mm->ldb, room);
     }
     panels.in_l2 = true;
-    panels.far_c = has_far_c(mm);
     panels.distance = mm->distance == HEED_NO_PREFETCH ? HEED_NO_PREFETCH : 0;
     panels.reading = mm->reading == HEED_READ_LINES ? HEED_READ_PLAINLY : mm->reading; /* as lines were not measured */
     return panels;
@@ -433,7 +428,8 @@ static void multiply_packed(const struct part *part, size_t j, size_t cols)
     size_t first = part->j + j, mr = mm->kernels->mr, step = heed_even_part(part->rows, mm->block_rows);
     step = step < LEAST_PACKED_ROWS ? step : heed_ceil_div(step, mr) * mr;
     const float *b = mm->transpose_b ? mm->b + first * mm->ldb + part->p : mm->b + part->p * mm->ldb + first;
-    const struct heed_panels panels = pack_columns(mm, cols, part->depth, b, part->packed);
+    struct heed_panels panels = pack_columns(mm, cols, part->depth, b, part->packed);
+    panels.far_c = mm->far_c;
     for (size_t i = 0; i < part->rows; i += step)
         multiply(part, i, part->rows - i < step ? part->rows - i : step, j, cols, &panels);
 }
@@ -445,7 +441,7 @@ static void multiply_in_place(const struct part *part)
     panels.copy = part->packed;
     panels.in_l2 = heed_is_near(part->depth, mm->ldb);
     panels.uncopied = mm->uncopied;
-    panels.far_c = has_far_c(mm);
+    panels.far_c = mm->far_c;
     panels.reading = mm->reading;
     panels.distance = mm->distance;
     if (mm->across.ahead > 0)

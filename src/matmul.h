@@ -32,7 +32,7 @@ struct matmul {
     bool by_tn;                      /* a transposed a is read where it lies */
     struct heed_across across;       /* of b, or of an a that is transposed */
     bool strips;                     /* then, whether b goes by kernels/strips.inc instead */
-    bool uncopied;                   /* as in struct heed_panels */
+    bool uncopied, far_c;            /* as in struct heed_panels */
     enum heed_reading reading;       /* as there */
     size_t distance;                 /* as there, of rows that few columns go across */
     enum heed_pack_prefetch packing; /* what is prefetched where a transposed b is packed */
