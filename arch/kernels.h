@@ -135,12 +135,12 @@ static inline bool heed_goes_across_by_tn(size_t m, size_t n, size_t lanes, size
 /* Floats of a c that is far then, past what the last cache keeps of it beside all else. */
 #define HEED_UNCACHED_FLOATS ((size_t)1 << 21)
 
-/* Floats of a page, and of a panel of c that is loaded while those of so many rows before are still being stored. */
+/* Floats of a page, and rows whose stores are still under way while the next one is loaded. */
 #define HEED_PAGE_FLOATS 1024
 #define HEED_ALIASED_ROWS 4
 
-/* Whether a panel of one of these rows overlaps that of another in the bits of addresses below a page, by which CPUs
- * tell whether a load waits for a store. Those that share sets of L1 do. */
+/* Whether panels of rows so many floats apart overlap in the bits of addresses below a page, by which CPUs tell whether
+ * a load waits for a store, within HEED_ALIASED_ROWS of them. Rows that share sets of L1 do. */
 static inline bool heed_rows_alias(size_t ld)
 {
     for (size_t rows = 1; rows <= HEED_ALIASED_ROWS; rows++)

@@ -411,6 +411,8 @@ static void sweep_gemm_parted(void)
     static const size_t rows[] = {23, 24, 64, 129, 150}, cols[] = {96, 101, 200, 256};
     static const unsigned kinds[] = {0, 48, 8, 24};
     unsigned turn = 0;
+    if (t.table->parted_steps == 0)
+        return;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t n = 9; n < 53 + sizeof cols / sizeof *cols; n++)
             for (size_t k = 7; k <= HEED_PARTED_HALF_STEPS + 1; k += 1 + turn % 3, turn++)

@@ -401,8 +401,8 @@ static void check_crowded(const struct heed_context *context, size_t m, size_t n
 }
 
 /* Results far larger than the second cache, of so many KiB, a few rows at a time where these share lines, one of them
- * larger than HEED_UNCACHED_FLOATS. In the last one workers that share rows need more scratch than those that share columns.
- */
+ * larger than HEED_UNCACHED_FLOATS. In the last one workers that share rows need more scratch than those that share
+ * columns. */
 static void test_far(const struct heed_kernels *table)
 {
     static const size_t sizes[][4] = {{200, 300, 16, 32},   {193, 400, 9, 32},   {500, 257, 5, 32},
