@@ -120,7 +120,8 @@ static inline bool heed_goes_across_by_tn(size_t m, size_t n, size_t lanes, size
 }
 
 /* Rows from which on steps of k go in parts (kernels/outer.inc), and the most of these; where the last panel is half a
- * one or less, of which tiles waste most, of a few of its columns less, as they go across rows; and by a far c. */
+ * one or less, of which tiles waste most; fewer steps where that has a few columns, which else go across rows, and by a
+ * far c. */
 #define HEED_PARTED_ROWS 64
 #define HEED_PARTED_STEPS 16
 #define HEED_PARTED_HALF_ROWS 24
@@ -132,7 +133,7 @@ static inline bool heed_goes_across_by_tn(size_t m, size_t n, size_t lanes, size
 /* Columns up to which L1 keeps rows of c whose vectors cross lines. */
 #define HEED_PARTED_CROSSING_COLS 64
 
-/* Floats of a c that is far then, past what the last cache keeps of it beside all else. */
+/* Floats past which c is far: more than the last cache keeps of it beside all else. */
 #define HEED_UNCACHED_FLOATS ((size_t)1 << 21)
 
 /* Floats of a page, and rows whose stores are still under way while the next one is loaded. */
@@ -154,14 +155,13 @@ static inline bool heed_rows_alias(size_t ld)
 static inline bool heed_goes_by_parts(size_t m, size_t n, size_t k, size_t ldc, size_t held, bool far_c)
 {
     size_t rest = n % HEED_PANEL, rows = HEED_PARTED_ROWS, steps = HEED_PARTED_STEPS;
-    if (k <= held || k > HEED_PARTED_HALF_STEPS || n <= HEED_PANEL / 2 || m < HEED_PARTED_HALF_ROWS)
-        return false;
     if (n > HEED_PANEL && rest > 0 && rest <= HEED_PANEL / 2) {
         rows = HEED_PARTED_HALF_ROWS;
         bool crossing = n > HEED_PARTED_CROSSING_COLS && ldc % (HEED_PANEL / 2) != 0;
         steps = rest <= HEED_PARTED_FEW_COLS ? HEED_PARTED_FEW_STEPS : crossing ? steps : HEED_PARTED_HALF_STEPS;
     }
-    return m >= rows && k <= (far_c ? HEED_PARTED_FAR_STEPS : steps) && !heed_rows_alias(ldc);
+    steps = far_c ? HEED_PARTED_FAR_STEPS : steps;
+    return k > held && k <= steps && n > HEED_PANEL / 2 && m >= rows && !heed_rows_alias(ldc);
 }
 
 /* What packing a transposed b prefetches: the rows below those that it transposes, into L2; the runs to their right,

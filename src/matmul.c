@@ -236,7 +236,7 @@ static void plan(const struct heed_context *context, struct matmul *mm)
     mm->packing = heed_pack_prefetch(context, mm->n, mm->k);
     mm->across = heed_not_across;
     mm->strips = false;
-    mm->far_c = heed_times(mm->m, mm->n) > HEED_UNCACHED_FLOATS;
+    mm->far_c = heed_is_far_c(mm->m, mm->n);
     mm->form = heed_find_form(mm);
     mm->by_tn = reads_by_tn(context, mm);
     bool b_from_memory = mm->packing == HEED_PACK_PREFETCH_RUNS;

@@ -19,6 +19,12 @@ static inline bool heed_from_memory(const struct heed_context *context, double b
     return heed_hw_prefetches(context) && bytes >= 2.0 * (double)context->in_order;
 }
 
+/* Whether a c of such sides is more than the last cache keeps of it. */
+static inline bool heed_is_far_c(size_t m, size_t n)
+{
+    return heed_times(m, n) > HEED_UNCACHED_FLOATS;
+}
+
 /* Whether so many rows of k floats are taken to come from memory. */
 static inline bool heed_rows_from_memory(const struct heed_context *context, size_t rows, size_t k)
 {

@@ -274,7 +274,7 @@ static size_t block_depth(const struct heed_context *context, const struct heed_
 size_t heed_far_rows(const struct heed_context *context, size_t m, size_t n, size_t k, const float *c, size_t ldc)
 {
     size_t mr = context->kernels->mr, passes = LEAST_FAR_BLOCKS * heed_workers(context);
-    bool cached = context->l2 <= CACHED_FAR_L2 && heed_times(m, n) <= HEED_UNCACHED_FLOATS;
+    bool cached = context->l2 <= CACHED_FAR_L2 && !heed_is_far_c(m, n);
     size_t rows = heed_ceil_div(cached && m / CACHED_FAR_ROWS >= passes ? CACHED_FAR_ROWS : FAR_ROWS, mr) * mr;
     bool far = k <= MOST_FAR_K && n >= LEAST_FAR_COLS && heed_times(m, n) / C_PER_L2 > context->l2 / sizeof(float);
     bool shared = ldc % HEED_PANEL != 0 || (uintptr_t)c % (HEED_PANEL * sizeof *c) != 0;
@@ -402,7 +402,7 @@ void heed_product_run(const struct heed_context *context, struct heed_product *p
     struct plan plan = {.kernels = context->kernels, .product = product};
     plan_cut(context, product, &plan.cut);
     product->b.in_l2 = fits_l2(context, product, &plan.cut);
-    product->b.far_c = heed_times(product->m, product->n) > HEED_UNCACHED_FLOATS;
+    product->b.far_c = heed_is_far_c(product->m, product->n);
     plan_prefetch(context, product);
     double work = (double)product->m * (double)product->n * ((double)product->k + 1.0);
     heed_run(context, plan.cut.tasks, work, run_block, &plan);
