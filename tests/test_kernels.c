@@ -1048,6 +1048,26 @@ static void sweep_row_kernel(size_t index)
                        row_kernels[index].name, row_kernels[index].run);
 }
 
+/* Rows whose scores go so deep below the largest one that exponentials are subnormal, 0 or NaN, among such whose do
+ * not: one of each batch, at its begin, in it, or at its end. */
+static void sweep_deep_rows(void)
+{
+    static const float deep[] = {-86.5f, -87.5f, -95.0f, -103.5f, -104.5f, -3e38f, -INFINITY, INFINITY, NAN, 88.0f};
+    static const size_t cols[] = {1, 2, 7, 8, 9, 17, 33, 63, 64, 65, 100, 300, 1000, 4096, 4100, 9000};
+    for (size_t i = 0; i < COUNT(cols); i++)
+        for (size_t d = 0; d < COUNT(deep); d++)
+            for (size_t rows = 1; rows <= ROWS_AT_MOST; rows += 5) {
+                size_t n = cols[i], row = d % rows, at_end = d % 2;
+                float *x = arena_place(&t.a, rows * n, (int)at_end), *score = x + row * n + (3 * d + rows) % n;
+                float before = *score;
+                *score = deep[d];
+                const struct row_case r = {rows, n, 0, 0, (int)at_end, 0};
+                check_rows(&r, "softmax of deep rows", run_softmax);
+                check_rows(&r, "log_softmax of deep rows", run_log_softmax);
+                *score = before;
+            }
+}
+
 static void sweep_norm_turns(void)
 {
     static const size_t cols[] = {95,  96,  97,  112, 128, 160, 175, 319,  320,  321,  447,  448,  449,
@@ -1331,6 +1351,9 @@ static void test_table(const struct heed_kernels *table)
         sweep_row_kernel(i);
         end_sweep();
     }
+    begin("%s: softmax of deep rows", table->name);
+    sweep_deep_rows();
+    end_sweep();
     begin("%s: norms in turns", table->name);
     sweep_norm_turns();
     end_sweep();

@@ -182,9 +182,14 @@ HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
     return vf_or_zero_below(x, low, vf_scale2(p, n));
 }
 
+HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+{
+    return _mm256_mul_ps(p, vf_of_exponent(biased_exponent(n, 127)));
+}
+
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
-    return vf_or_zero_below(x, low, _mm256_mul_ps(p, vf_of_exponent(biased_exponent(n, 127))));
+    return vf_or_zero_below(x, low, vf_scale2_normal(p, n));
 }
 
 HEED_INLINE float vf_fold_add(vf v)

@@ -155,6 +155,11 @@ HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
     return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, low, _CMP_NLT_UQ), p, n);
 }
 
+HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+{
+    return _mm512_scalef_ps(p, n);
+}
+
 /* Rounds to +0 what is below 2^-150 by itself, as t is known to be. */
 HEED_INLINE vf vf_scale2_down(vf p, vf n, vf t)
 {

@@ -232,9 +232,14 @@ HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
     return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
 }
 
+HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+{
+    return vmulq_f32(p, vf_of_exponent(biased_exponent(n, 127)));
+}
+
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
-    return vf_select_less(x, low, vf_set1(0.0f), vmulq_f32(p, vf_of_exponent(biased_exponent(n, 127))));
+    return vf_select_less(x, low, vf_set1(0.0f), vf_scale2_normal(p, n));
 }
 
 HEED_INLINE float vf_fold_add(vf v)

@@ -36,7 +36,8 @@
  *                   VF_REDUCES: 1 where vf_fraction(x) = x - vf_round(x) is
  * Scaling           vf_scale2_above(p, n, x, low) = +0 where x < low, else p 2^(n >> 1) 2^(n - (n >> 1)), n
  *                   integral, |n| <= 252, or p NaN
- *                   vf_scale2_normal_above(p, n, x, low): the same for -126 <= n <= 127 wherever x >= low
+ *                   vf_scale2_normal(p, n) = p 2^n for -126 <= n <= 127, else anything but NaN where p is none;
+ *                   vf_scale2_normal_above(p, n, x, low): the same wherever x >= low, else +0
  *                   vf_scale2_down(p, n, t), a macro as well, or none: the same by t = n + f <= 1, p = 2^f, +0 below
  *                   2^-150
  * Across lanes      vf_fold_add, vf_fold_max: halves onto halves, down to one float. vf_first: lane 0.
