@@ -1064,6 +1064,7 @@ static void sweep_deep_rows(void)
                 const struct row_case r = {rows, n, 0, 0, (int)at_end, 0};
                 check_rows(&r, "softmax of deep rows", run_softmax);
                 check_rows(&r, "log_softmax of deep rows", run_log_softmax);
+                check_rows(&r, "masked softmax of deep rows", run_masked_softmax);
                 *score = before;
             }
 }
