@@ -1057,11 +1057,11 @@ static void sweep_deep_rows(void)
     for (size_t i = 0; i < COUNT(cols); i++)
         for (size_t d = 0; d < COUNT(deep); d++)
             for (size_t rows = 1; rows <= ROWS_AT_MOST; rows += 5) {
-                size_t n = cols[i], row = d % rows, at_end = d % 2;
-                float *x = arena_place(&t.a, rows * n, (int)at_end), *score = x + row * n + (3 * d + rows) % n;
+                size_t n = cols[i], row = d % rows, gap = d % 3, at_end = d % 2, all = span(rows, n, n + gap);
+                float *score = arena_place(&t.a, all, (int)at_end) + row * (n + gap) + (3 * d + rows) % n;
                 float before = *score;
                 *score = deep[d];
-                const struct row_case r = {rows, n, 0, 0, (int)at_end, 0};
+                const struct row_case r = {rows, n, gap, 0, (int)at_end, 0};
                 check_rows(&r, "softmax of deep rows", run_softmax);
                 check_rows(&r, "log_softmax of deep rows", run_log_softmax);
                 check_rows(&r, "masked softmax of deep rows", run_masked_softmax);
