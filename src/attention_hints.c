@@ -114,9 +114,9 @@ static bool wants_tall_tiles(const struct attention *a, size_t keys)
 }
 
 /* Whether tiles of vectors of eight and four leave keys and values to a CPU that follows them, as if L2 held them: they
- * take so long for a panel that requests for the next one are in their way. Packed keys, and values
- * beside them, wherever they lie (512 queries of 770 keys and more 1.07 to 1.1, 200000 keys 1.03); a cache, or few
- * queries' keys in place, from the last cache (1.1 to 1.2), as in memory they lie in many places (0.9 to 1.03). */
+ * take so long for a panel that requests for the next one are in their way. Packed keys, and values beside them,
+ * wherever they lie (512 queries of 770 keys and more 1.07 to 1.1, 200000 keys 1.03); a cache, or few queries' keys in
+ * place, from the last cache (1.1 to 1.2), as in memory they lie in many places (0.9 to 1.03). */
 static bool come_by_themselves(const struct attention *a, double bytes)
 {
     bool packed = !a->args.cache && !a->keys_in_place;
