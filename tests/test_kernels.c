@@ -1048,17 +1048,48 @@ static void sweep_row_kernel(size_t index)
                        row_kernels[index].name, row_kernels[index].run);
 }
 
+/* NaN of any bits, which integers may take for numbers. */
+static float nan_of_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* A softmax in place of rows that have one such score. */
+static void check_deep_rows_in_place(size_t rows, size_t n, size_t at, float score)
+{
+    const struct row_case r = {rows, n, 0, 0, 0, 1};
+    float *got = prepare(rows * n, 0);
+    got[at] = t.want[at] = score;
+    run_softmax(t.oracle, &r, t.want, t.want, n);
+    run_softmax(t.table, &r, got, got, n);
+    compare(rows * n, got, "softmax of deep rows in place", rows, n, at);
+}
+
 /* Rows whose scores go so deep below the largest one that exponentials are subnormal, 0 or NaN, among such whose do
  * not: one of each batch, at its begin, in it, or at its end. */
 static void sweep_deep_rows(void)
 {
-    static const float deep[] = {-86.5f, -87.5f, -95.0f, -103.5f, -104.5f, -3e38f, -INFINITY, INFINITY, NAN, 88.0f};
+    const float deep[] = {-86.5f,
+                          -87.5f,
+                          -95.0f,
+                          -103.5f,
+                          -104.5f,
+                          -3e38f,
+                          -INFINITY,
+                          INFINITY,
+                          NAN,
+                          88.0f,
+                          nan_of_bits(0x7fc00155),
+                          nan_of_bits(0xffc001fe)};
     static const size_t cols[] = {1, 2, 7, 8, 9, 17, 33, 63, 64, 65, 100, 300, 1000, 4096, 4100, 9000};
     for (size_t i = 0; i < COUNT(cols); i++)
         for (size_t d = 0; d < COUNT(deep); d++)
             for (size_t rows = 1; rows <= ROWS_AT_MOST; rows += 5) {
                 size_t n = cols[i], row = d % rows, gap = d % 3, at_end = d % 2, all = span(rows, n, n + gap);
-                float *score = arena_place(&t.a, all, (int)at_end) + row * (n + gap) + (3 * d + rows) % n;
+                size_t at = (3 * d + rows) % n;
+                float *score = arena_place(&t.a, all, (int)at_end) + row * (n + gap) + at;
                 float before = *score;
                 *score = deep[d];
                 const struct row_case r = {rows, n, gap, 0, (int)at_end, 0};
@@ -1066,6 +1097,7 @@ static void sweep_deep_rows(void)
                 check_rows(&r, "log_softmax of deep rows", run_log_softmax);
                 check_rows(&r, "masked softmax of deep rows", run_masked_softmax);
                 *score = before;
+                check_deep_rows_in_place(rows, n, row * n + at, deep[d]);
             }
 }
 

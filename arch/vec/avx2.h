@@ -177,19 +177,32 @@ HEED_INLINE vf vf_or_zero_below(vf x, vf low, vf y)
     return _mm256_and_ps(y, _mm256_cmp_ps(x, low, _CMP_NLT_UQ));
 }
 
+/* Unsigned, bits of NaN are above those of all numbers that are not negative. */
+HEED_INLINE vf vf_keep_above(vf kept, vf x, vf limit)
+{
+    (void)limit;
+    return _mm256_castsi256_ps(_mm256_max_epu32(_mm256_castps_si256(kept), _mm256_castps_si256(x)));
+}
+
+HEED_INLINE bool vf_any_above(vf kept, vf limit)
+{
+    return _mm256_movemask_ps(_mm256_cmp_ps(kept, limit, _CMP_NLE_UQ)) != 0;
+}
+
+HEED_INLINE vf vf_scale2_shifted(vf p, vf t)
+{
+    __m256i k = _mm256_slli_epi32(_mm256_castps_si256(t), 23);
+    return _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_castps_si256(p), k));
+}
+
 HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
 {
     return vf_or_zero_below(x, low, vf_scale2(p, n));
 }
 
-HEED_INLINE vf vf_scale2_normal(vf p, vf n)
-{
-    return _mm256_mul_ps(p, vf_of_exponent(biased_exponent(n, 127)));
-}
-
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
-    return vf_or_zero_below(x, low, vf_scale2_normal(p, n));
+    return vf_or_zero_below(x, low, _mm256_mul_ps(p, vf_of_exponent(biased_exponent(n, 127))));
 }
 
 HEED_INLINE float vf_fold_add(vf v)

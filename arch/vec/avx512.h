@@ -148,16 +148,34 @@ HEED_INLINE vf vf_fraction(vf x)
     return _mm512_reduce_ps(x, _MM_FROUND_TO_NEAREST_INT);
 }
 
+HEED_INLINE vf vf_or_zero_below(vf x, vf low, vf y)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, low, _CMP_NLT_UQ), y);
+}
+
+/* Unsigned, bits of NaN are above those of all numbers that are not negative. */
+HEED_INLINE vf vf_keep_above(vf kept, vf x, vf limit)
+{
+    (void)limit;
+    return _mm512_castsi512_ps(_mm512_max_epu32(_mm512_castps_si512(kept), _mm512_castps_si512(x)));
+}
+
+HEED_INLINE bool vf_any_above(vf kept, vf limit)
+{
+    return _mm512_cmp_ps_mask(kept, limit, _CMP_NLE_UQ) != 0;
+}
+
+HEED_INLINE vf vf_scale2_shifted(vf p, vf t)
+{
+    __m512i k = _mm512_slli_epi32(_mm512_castps_si512(t), 23);
+    return _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_castps_si512(p), k));
+}
+
 /* scalef rounds once, as the second of the two multiplications does: the same bits. Lanes that are
  * masked out cost no assist for results that underflow. */
 HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
 {
     return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, low, _CMP_NLT_UQ), p, n);
-}
-
-HEED_INLINE vf vf_scale2_normal(vf p, vf n)
-{
-    return _mm512_scalef_ps(p, n);
 }
 
 /* Rounds to +0 what is below 2^-150 by itself, as t is known to be. */

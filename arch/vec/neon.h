@@ -227,19 +227,38 @@ HEED_INLINE vf vf_scale2(vf p, vf n)
     return vmulq_f32(vmulq_f32(p, vf_of_exponent(half)), vf_of_exponent(vsubq_s32(i, half)));
 }
 
-HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
+HEED_INLINE vf vf_or_zero_below(vf x, vf low, vf y)
 {
-    return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
+    return vf_select_less(x, low, vf_set1(0.0f), y);
 }
 
-HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+/* Unsigned, bits of NaN are above those of all numbers that are not negative. */
+HEED_INLINE vf vf_keep_above(vf kept, vf x, vf limit)
 {
-    return vmulq_f32(p, vf_of_exponent(biased_exponent(n, 127)));
+    (void)limit;
+    return vreinterpretq_f32_u32(vmaxq_u32(vreinterpretq_u32_f32(kept), vreinterpretq_u32_f32(x)));
+}
+
+HEED_INLINE bool vf_any_above(vf kept, vf limit)
+{
+    uint64x2_t within = vreinterpretq_u64_u32(vcleq_f32(kept, limit));
+    return (vgetq_lane_u64(within, 0) & vgetq_lane_u64(within, 1)) != UINT64_MAX;
+}
+
+HEED_INLINE vf vf_scale2_shifted(vf p, vf t)
+{
+    int32x4_t k = vshlq_n_s32(vreinterpretq_s32_f32(t), 23);
+    return vreinterpretq_f32_s32(vsubq_s32(vreinterpretq_s32_f32(p), k));
+}
+
+HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
+{
+    return vf_or_zero_below(x, low, vf_scale2(p, n));
 }
 
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
-    return vf_select_less(x, low, vf_set1(0.0f), vf_scale2_normal(p, n));
+    return vf_or_zero_below(x, low, vmulq_f32(p, vf_of_exponent(biased_exponent(n, 127))));
 }
 
 HEED_INLINE float vf_fold_add(vf v)

@@ -161,19 +161,34 @@ HEED_INLINE vf vf_scale2(vf p, vf n)
     return p * vf_pow2(half) * vf_pow2(i - half);
 }
 
-HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
+HEED_INLINE vf vf_or_zero_below(vf x, vf low, vf y)
 {
-    return vf_select_less(x, low, vf_set1(0.0f), vf_scale2(p, n));
+    return x < low ? 0.0f : y;
 }
 
-HEED_INLINE vf vf_scale2_normal(vf p, vf n)
+HEED_INLINE vf vf_keep_above(vf kept, vf x, vf limit)
 {
-    return p * vf_pow2(vf_to_int(n));
+    return x <= limit ? kept : x;
+}
+
+HEED_INLINE bool vf_any_above(vf kept, vf limit)
+{
+    return !(kept <= limit);
+}
+
+HEED_INLINE vf vf_scale2_shifted(vf p, vf t)
+{
+    return p * vf_pow2(-vf_to_int(t - 0x1.8p23f));
+}
+
+HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
+{
+    return vf_or_zero_below(x, low, vf_scale2(p, n));
 }
 
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
-    return vf_select_less(x, low, vf_set1(0.0f), vf_scale2_normal(p, n));
+    return vf_or_zero_below(x, low, p * vf_pow2(vf_to_int(n)));
 }
 
 HEED_INLINE float vf_fold_add(vf v)

@@ -175,19 +175,30 @@ HEED_INLINE vf vf_or_zero_below(vf x, vf low, vf y)
     return _mm_and_ps(y, _mm_cmpnlt_ps(x, low));
 }
 
+/* All bits, which are NaN. */
+HEED_INLINE vf vf_keep_above(vf kept, vf x, vf limit)
+{
+    return _mm_or_ps(kept, _mm_cmpnle_ps(x, limit));
+}
+
+HEED_INLINE bool vf_any_above(vf kept, vf limit)
+{
+    return _mm_movemask_ps(_mm_cmpnle_ps(kept, limit)) != 0;
+}
+
+HEED_INLINE vf vf_scale2_shifted(vf p, vf t)
+{
+    return _mm_castsi128_ps(_mm_sub_epi32(_mm_castps_si128(p), _mm_slli_epi32(_mm_castps_si128(t), 23)));
+}
+
 HEED_INLINE vf vf_scale2_above(vf p, vf n, vf x, vf low)
 {
     return vf_or_zero_below(x, low, vf_scale2(p, n));
 }
 
-HEED_INLINE vf vf_scale2_normal(vf p, vf n)
-{
-    return _mm_mul_ps(p, vf_of_exponent(biased_exponent(n, 127)));
-}
-
 HEED_INLINE vf vf_scale2_normal_above(vf p, vf n, vf x, vf low)
 {
-    return vf_or_zero_below(x, low, vf_scale2_normal(p, n));
+    return vf_or_zero_below(x, low, _mm_mul_ps(p, vf_of_exponent(biased_exponent(n, 127))));
 }
 
 HEED_INLINE float vf_fold_add(vf v)

@@ -31,13 +31,18 @@
  *                   vec/octet.h has more of such vectors
  * Choice            vf_max(a, b) = a > b ? a : b; vf_min(a, b) = a < b ? a : b; both give b for NaN.
  *                   vf_select_less(a, b, x, y) = a < b ? x : y. vf_select_signed(x, a, b) = x's sign is set ? a : b.
- *                   vf_minus_abs(x) = -|x|. vf_keep_n(v, n): lanes from n on +0
+ *                   vf_minus_abs(x) = -|x|. vf_keep_n(v, n): lanes from n on +0. vf_or_zero_below(x, low, y) = +0
+ *                   where x < low, else y
+ * Limits            vf_keep_above(kept, x, limit): of what is above the limit, or NaN, something is kept in each
+ *                   lane, of kept and of x, which are not negative; +0 keeps nothing. vf_any_above(kept, limit):
+ *                   whether there is any
  * Rounding          VF_ROUNDS: 1 where vf_round(x), the nearest integer, even of two, is one instruction.
  *                   VF_REDUCES: 1 where vf_fraction(x) = x - vf_round(x) is
  * Scaling           vf_scale2_above(p, n, x, low) = +0 where x < low, else p 2^(n >> 1) 2^(n - (n >> 1)), n
  *                   integral, |n| <= 252, or p NaN
- *                   vf_scale2_normal(p, n) = p 2^n for -126 <= n <= 127, else anything but NaN where p is none;
- *                   vf_scale2_normal_above(p, n, x, low): the same wherever x >= low, else +0
+ *                   vf_scale2_normal_above(p, n, x, low) = p 2^n for -126 <= n <= 127 wherever x >= low, else +0
+ *                   vf_scale2_shifted(p, t) = p 2^-k where t = 1.5 2^23 + k and both p and that are normal
+ *                   numbers, else anything
  *                   vf_scale2_down(p, n, t), a macro as well, or none: the same by t = n + f <= 1, p = 2^f, +0 below
  *                   2^-150
  * Across lanes      vf_fold_add, vf_fold_max: halves onto halves, down to one float. vf_first: lane 0.
@@ -52,6 +57,7 @@
 #ifndef HEED_VEC_H
 #define HEED_VEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -94,6 +100,13 @@
 #define HEED_IN_REGISTER(v) __asm__("" : "+v"(v))
 #else
 #define HEED_IN_REGISTER(v)
+#endif
+
+/* The same of a constant, where registers are 16. */
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(__AVX512F__)
+#define HEED_LOAD_ONCE(v) __asm__ volatile("" : "+v"(v))
+#else
+#define HEED_LOAD_ONCE(v) ((void)(v))
 #endif
 
 /* Makes the compiler forget what it knows of an integer or a pointer, which is to be in a register. */
