@@ -835,6 +835,41 @@ static void run_rmsnorm_turns(const struct heed_kernels *kernels, const struct r
     run_turns(kernels->rmsnorm, r, src, dst, ld);
 }
 
+/* Rows that go as many at once as a vector has lanes (norm_squares.inc), near or far, with their factors or without. */
+static void run_squares(void (*norm)(const struct heed_norm_task *), const struct row_case *r, const float *src,
+                        float *dst, size_t ld)
+{
+    float mean[ROWS_OF_BATCHES] = {0.0f}, inverse[ROWS_OF_BATCHES] = {0.0f};
+    const float *factors = arena_place(&t.extra, r->cols, r->at_end);
+    const struct heed_norm_task task = {.rows = r->rows,
+                                        .cols = r->cols,
+                                        .x = src,
+                                        .ldx = ld,
+                                        .scale = r->rows % 3 ? factors : NULL,
+                                        .shift = r->rows % 3 == 1 ? factors : NULL,
+                                        .eps = 1e-5f,
+                                        .y = dst,
+                                        .ldy = ld,
+                                        .mean = mean,
+                                        .inverse = inverse,
+                                        .far = r->cols % 2 ? 100 : 0};
+    norm(&task);
+    for (size_t i = 0; i < r->rows; i++)
+        dst[i * ld] += mean[i] + 3.0f * inverse[i];
+}
+
+static void run_layernorm_squares(const struct heed_kernels *kernels, const struct row_case *r, const float *src,
+                                  float *dst, size_t ld)
+{
+    run_squares(kernels->layernorm, r, src, dst, ld);
+}
+
+static void run_rmsnorm_squares(const struct heed_kernels *kernels, const struct row_case *r, const float *src,
+                                float *dst, size_t ld)
+{
+    run_squares(kernels->rmsnorm, r, src, dst, ld);
+}
+
 static void run_l2_normalize(const struct heed_kernels *kernels, const struct row_case *r, const float *src, float *dst,
                              size_t ld)
 {
@@ -1116,6 +1151,18 @@ static void sweep_norm_turns(void)
             }
 }
 
+/* Every rest of columns of every number of vectors, of whole squares, some rows more, and several batches. */
+static void sweep_norm_squares(void)
+{
+    static const size_t rows[] = {4, 8, 13, ROWS_OF_BATCHES};
+    for (size_t cols = 1; cols <= 17 * 8; cols++)
+        for (size_t i = 0; i < COUNT(rows); i++) {
+            const struct row_case r = {rows[i], cols, cols % 3, 0, (int)(cols % 2), cols % 5 == 0};
+            check_rows(&r, "LayerNorm in squares", run_layernorm_squares);
+            check_rows(&r, "RMSNorm in squares", run_rmsnorm_squares);
+        }
+}
+
 /* ---- attention ---- */
 
 struct attention_case {
@@ -1389,6 +1436,9 @@ static void test_table(const struct heed_kernels *table)
     end_sweep();
     begin("%s: norms in turns", table->name);
     sweep_norm_turns();
+    end_sweep();
+    begin("%s: norms in squares", table->name);
+    sweep_norm_squares();
     end_sweep();
     begin("%s: attention", table->name);
     sweep_attention();
