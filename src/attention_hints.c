@@ -105,10 +105,10 @@ static void prefetch_into_l1(const struct attention *a, struct heed_attention_ta
         prefetch_cache_into_l1(a, task, rows, bytes);
 }
 
-/* What tiles of vectors of eight and four prefetch into L1, in the order of memory, of a cache that lies there: keys by
- * four rows and more of one tile, and values that the widest tile covers (1.05 to 1.2). Three rows, or a cache that the
- * last one holds in part, would lose by it (0.86 to 1.1), and so would wider values, which are read a few keys at a
- * time (0.81 to 1.09). */
+/* What tiles of vectors of eight and four read in the order of memory of a cache that lies there: keys of four rows and
+ * more of one tile, and values that the widest tile covers, with requests as near as those of wider tiles into L1
+ * (1.05 to 1.2). Three rows, or a cache that the last one holds in part, would lose by it (0.86 to 1.1), and so would
+ * wider values, which are read a few keys at a time (0.81 to 1.09). */
 static void prefetch_far_cache(const struct attention *a, struct heed_attention_task *task, size_t rows, double bytes)
 {
     const struct heed_kernels *kernels = a->context->kernels;

@@ -177,7 +177,7 @@ HEED_INLINE vf vf_or_zero_below(vf x, vf low, vf y)
     return _mm256_and_ps(y, _mm256_cmp_ps(x, low, _CMP_NLT_UQ));
 }
 
-/* Unsigned, bits of NaN are above those of all numbers that are not negative. */
+/* Unsigned, bits of NaN are above those of all numbers that are not negative, and below those that are. */
 HEED_INLINE vf vf_keep_above(vf kept, vf x, vf limit)
 {
     (void)limit;
@@ -186,7 +186,12 @@ HEED_INLINE vf vf_keep_above(vf kept, vf x, vf limit)
 
 HEED_INLINE bool vf_any_above(vf kept, vf limit)
 {
-    return _mm256_movemask_ps(_mm256_cmp_ps(kept, limit, _CMP_NLE_UQ)) != 0;
+    return _mm256_movemask_ps(_mm256_or_ps(kept, _mm256_cmp_ps(kept, limit, _CMP_NLE_UQ))) != 0;
+}
+
+HEED_INLINE bool vf_any_below(vf x, vf low)
+{
+    return _mm256_movemask_ps(_mm256_cmp_ps(x, low, _CMP_NGE_UQ)) != 0;
 }
 
 HEED_INLINE vf vf_scale2_shifted(vf p, vf t)

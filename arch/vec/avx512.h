@@ -153,7 +153,7 @@ HEED_INLINE vf vf_or_zero_below(vf x, vf low, vf y)
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, low, _CMP_NLT_UQ), y);
 }
 
-/* Unsigned, bits of NaN are above those of all numbers that are not negative. */
+/* Unsigned, bits of NaN are above those of all numbers that are not negative, and below those that are. */
 HEED_INLINE vf vf_keep_above(vf kept, vf x, vf limit)
 {
     (void)limit;
@@ -162,7 +162,12 @@ HEED_INLINE vf vf_keep_above(vf kept, vf x, vf limit)
 
 HEED_INLINE bool vf_any_above(vf kept, vf limit)
 {
-    return _mm512_cmp_ps_mask(kept, limit, _CMP_NLE_UQ) != 0;
+    return _mm512_cmpgt_epu32_mask(_mm512_castps_si512(kept), _mm512_castps_si512(limit)) != 0;
+}
+
+HEED_INLINE bool vf_any_below(vf x, vf low)
+{
+    return _mm512_cmp_ps_mask(x, low, _CMP_NGE_UQ) != 0;
 }
 
 HEED_INLINE vf vf_scale2_shifted(vf p, vf t)

@@ -232,17 +232,27 @@ HEED_INLINE vf vf_or_zero_below(vf x, vf low, vf y)
     return vf_select_less(x, low, vf_set1(0.0f), y);
 }
 
-/* Unsigned, bits of NaN are above those of all numbers that are not negative. */
+/* Unsigned, bits of NaN are above those of all numbers that are not negative, and below those that are. */
 HEED_INLINE vf vf_keep_above(vf kept, vf x, vf limit)
 {
     (void)limit;
     return vreinterpretq_f32_u32(vmaxq_u32(vreinterpretq_u32_f32(kept), vreinterpretq_u32_f32(x)));
 }
 
+HEED_INLINE bool is_any_clear(uint32x4_t mask)
+{
+    uint64x2_t halves = vreinterpretq_u64_u32(mask);
+    return (vgetq_lane_u64(halves, 0) & vgetq_lane_u64(halves, 1)) != UINT64_MAX;
+}
+
 HEED_INLINE bool vf_any_above(vf kept, vf limit)
 {
-    uint64x2_t within = vreinterpretq_u64_u32(vcleq_f32(kept, limit));
-    return (vgetq_lane_u64(within, 0) & vgetq_lane_u64(within, 1)) != UINT64_MAX;
+    return is_any_clear(vcleq_u32(vreinterpretq_u32_f32(kept), vreinterpretq_u32_f32(limit)));
+}
+
+HEED_INLINE bool vf_any_below(vf x, vf low)
+{
+    return is_any_clear(vcgeq_f32(x, low));
 }
 
 HEED_INLINE vf vf_scale2_shifted(vf p, vf t)

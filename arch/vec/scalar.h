@@ -176,6 +176,11 @@ HEED_INLINE bool vf_any_above(vf kept, vf limit)
     return !(kept <= limit);
 }
 
+HEED_INLINE bool vf_any_below(vf x, vf low)
+{
+    return !(x >= low);
+}
+
 HEED_INLINE vf vf_scale2_shifted(vf p, vf t)
 {
     return p * vf_pow2(-vf_to_int(t - 0x1.8p23f));

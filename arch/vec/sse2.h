@@ -186,6 +186,11 @@ HEED_INLINE bool vf_any_above(vf kept, vf limit)
     return _mm_movemask_ps(_mm_cmpnle_ps(kept, limit)) != 0;
 }
 
+HEED_INLINE bool vf_any_below(vf x, vf low)
+{
+    return _mm_movemask_ps(_mm_cmpnge_ps(x, low)) != 0;
+}
+
 HEED_INLINE vf vf_scale2_shifted(vf p, vf t)
 {
     return _mm_castsi128_ps(_mm_sub_epi32(_mm_castps_si128(p), _mm_slli_epi32(_mm_castps_si128(t), 23)));

@@ -33,9 +33,10 @@
  *                   vf_select_less(a, b, x, y) = a < b ? x : y. vf_select_signed(x, a, b) = x's sign is set ? a : b.
  *                   vf_minus_abs(x) = -|x|. vf_keep_n(v, n): lanes from n on +0. vf_or_zero_below(x, low, y) = +0
  *                   where x < low, else y
- * Limits            vf_keep_above(kept, x, limit): of what is above the limit, or NaN, something is kept in each
- *                   lane, of kept and of x, which are not negative; +0 keeps nothing. vf_any_above(kept, limit):
- *                   whether there is any
+ * Limits            vf_keep_above(kept, x, limit): of what is above the limit, which is positive, or NaN, something
+ *                   is kept in each lane, of kept and of x; +0 keeps nothing. vf_any_above(kept, limit): whether there
+ *                   is any. What is negative may be kept, in the place of others, and is then above.
+ *                   vf_any_below(x, low): whether any x < low, or is NaN
  * Rounding          VF_ROUNDS: 1 where vf_round(x), the nearest integer, even of two, is one instruction.
  *                   VF_REDUCES: 1 where vf_fraction(x) = x - vf_round(x) is
  * Scaling           vf_scale2_above(p, n, x, low) = +0 where x < low, else p 2^(n >> 1) 2^(n - (n >> 1)), n
