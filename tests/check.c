@@ -283,16 +283,41 @@ void fill_integers(float *x, size_t n, int most)
 
 /* ---- tables ---- */
 
-void for_each_table(void (*test)(const struct heed_kernels *table))
+/* Whether the other scalar table, which fuses, is planned for in the same way and runs as well. */
+static bool has_twin(const struct heed_level *level)
+{
+    if (strcmp(level->name, "scalar") != 0)
+        return false;
+    for (size_t i = 0; i < heed_level_count(); i++) {
+        struct heed_level other = heed_level_at(i);
+        if (other.runnable && strcmp(other.name, "scalar_fma") == 0)
+            return true;
+    }
+    return false;
+}
+
+static void test_tables(bool twins, void (*test)(const struct heed_kernels *table))
 {
     for (size_t i = 0; i < heed_level_count(); i++) {
         struct heed_level level = heed_level_at(i);
-        if (level.runnable)
+        if (level.runnable && !twins && has_twin(&level))
+            note("table %s: planned for as scalar_fma is", level.name);
+        else if (level.runnable)
             test(level.kernels);
         else
             note("table %s does not run here: %s", level.name, level.reason);
         release_all();
     }
+}
+
+void for_each_table(void (*test)(const struct heed_kernels *table))
+{
+    test_tables(true, test);
+}
+
+void for_each_planned_table(void (*test)(const struct heed_kernels *table))
+{
+    test_tables(!quick(), test);
 }
 
 const struct heed_kernels *oracle_of(const struct heed_kernels *table)

@@ -88,6 +88,9 @@ void fill_integers(float *x, size_t n, int most);
 /* Calls test(table) for every table that this CPU can run; prints a note for each that it cannot. */
 void for_each_table(void (*test)(const struct heed_kernels *table));
 
+/* The same for what depends on plans and not on arithmetic: where tests are quick, one of the two scalar tables. */
+void for_each_planned_table(void (*test)(const struct heed_kernels *table));
+
 /* The oracle of the table's class: the scalar table of the same class, or NULL if it cannot run. */
 const struct heed_kernels *oracle_of(const struct heed_kernels *table);
 

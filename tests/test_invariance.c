@@ -1323,7 +1323,7 @@ static void test_fork(void)
 
 int main(void)
 {
-    for_each_table(test_table);
+    for_each_planned_table(test_table);
     struct layer_problem problem;
     heed_context_options options = HEED_CONTEXT_OPTIONS_INIT;
     make_layer(&problem, 90);

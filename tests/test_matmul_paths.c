@@ -227,9 +227,12 @@ static void check_forms(const heed_context *context, size_t m, size_t n, size_t 
         check_ok(heed_matmul(context, ta, tb, m, n, k, 1.0f, stored_a, lda, stored_b, ldb, 0.0f, c, ldc, &workspace),
                  "form");
         check_same(m, n, c, ldc, want, n, "form of a product");
-        check_ok(heed_matmul(context, ta, tb, m, n, k, -1.0f, stored_a, lda, stored_b, ldb, 2.0f, c, ldc, &workspace),
-                 "old c");
-        check_same(m, n, c, ldc, want, n, "twice less once");
+        if (!is_left_out(form + m + n + k, 3)) {
+            check_ok(
+                heed_matmul(context, ta, tb, m, n, k, -1.0f, stored_a, lda, stored_b, ldb, 2.0f, c, ldc, &workspace),
+                "old c");
+            check_same(m, n, c, ldc, want, n, "twice less once");
+        }
         check_ok(heed_matmul(context, ta, tb, m, n, k, 0.0f, stored_a, lda, stored_b, ldb, -2.0f, c, ldc, &workspace),
                  "scaled");
         check_same(m, n, c, ldc, scaled, n, "c scaled");
@@ -446,6 +449,6 @@ static void test_table(const struct heed_kernels *table)
 
 int main(void)
 {
-    for_each_table(test_table);
+    for_each_planned_table(test_table);
     return finish();
 }
