@@ -336,8 +336,8 @@ static void plan_l1_prefetch(const struct heed_context *context, struct heed_pro
 
 /* Whether another CPU than AMD's, of the widest vectors, brings packed weights to a single tile of rows in time. Its
  * prefetchers have four dozen requests of L2 under way (Intel since Golden Cove), where each of a program's holds one
- * of sixteen buffers of L1 for the 100 ns of the last cache. From memory 4 to 9 rows take 1.0 to 1.06 times as long,
- * with AVX2 1.2 to 1.35 times, so that its narrower tiles prefetch. */
+ * of sixteen buffers of L1 for the 100 ns of the last cache: 1.05 to 1.3. From memory 4 to 9 rows take 1.0 to 1.06
+ * times as long, with AVX2 1.2 to 1.35 times, so that its narrower tiles prefetch. */
 static bool comes_to_one_tile(const struct heed_context *context, const struct heed_product *product, double bytes)
 {
     bool packed = product->b.row == HEED_PANEL, wide = heed_has_wide_tiles(context);
