@@ -331,7 +331,7 @@ static void plan_l1_prefetch(const struct heed_context *context, struct heed_pro
         b->prefetch_l1 && product->m > 1 && product->m <= IN_ORDER_ROWS && heed_from_memory(context, bytes);
 }
 
-/* Up to so many times L2, weights are taken to lie in a last cache whose size the CPU does not tell. */
+/* Up to so many times L2, weights are taken to lie in a last cache of which in_order does not tell the size. */
 #define LAST_CACHE_L2S 16
 
 /* Whether another CPU than AMD's, of the widest vectors, brings packed weights to a single tile of rows in time. Its

@@ -431,6 +431,24 @@ static void test_far(const struct heed_kernels *table)
     end();
 }
 
+/* A single tile of rows by packed weights that L2 does not hold, on a CPU of which no order of memory is known. */
+static void test_few_rows_beyond_l2(const struct heed_kernels *table)
+{
+    begin("%s a few rows by weights beyond the second cache", table->name);
+    for (size_t threads = 1; threads <= 3; threads += 2) {
+        heed_context *context = context_on(table, threads);
+        context->wide_core = false;
+        context->in_order = HEED_CPU_ANY_ORDER;
+        context->l2 = 16 * 1024;
+        for (size_t m = 1; m <= HEED_HW_PREFETCHED_TALLEST + 1; m++) {
+            check_linear(context, m, 300, 131, m % 2 * 3);
+            release_all();
+        }
+        heed_context_destroy(context);
+    }
+    end();
+}
+
 static void test_table(const struct heed_kernels *table)
 {
     heed_context *context = context_on(table, 1);
@@ -444,6 +462,7 @@ static void test_table(const struct heed_kernels *table)
     test_across(table);
     test_long_rows(table);
     test_far(table);
+    test_few_rows_beyond_l2(table);
     heed_context_destroy(context);
 }
 
